@@ -1,0 +1,3 @@
+module scanode
+
+go 1.26
