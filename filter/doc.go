@@ -1,0 +1,44 @@
+// Package filter decides which stored rows a scan delivers.
+//
+// A filter arrives as an Erlang term, the one eleveldb's range_filter option
+// takes:
+//
+//	{and_, {'>', {field, <<"time">>, timestamp}, {const, 1000}},
+//	       {'=', {field, <<"name">>, varchar}, {const, <<"a">>}}}
+//
+// docs/filters.md is the reference for its users. It goes three steps:
+//
+//	Parse       term -> Expr        checks shape and types, explains what is wrong
+//	NewMatcher  Expr -> Matcher     a flat program of tests and jumps over slots
+//	Match       stored object -> yes, no or a row error
+//
+// Match takes a whole riak object. ParseObject cuts the payload out of it, the
+// encoding byte in front of the payload picks an Extractor, and the extractor
+// walks the row once: a list of {Name, Value} pairs in Erlang's external format,
+// or a MessagePack map. It skips what the filter does not name and puts what it
+// does name into slots, one slot for every type a field is declared under. Then
+// the program runs over the slots:
+//
+//	object   53 1 … | enc | payload
+//	                   │      └─ walked until every named field is found
+//	                   └─ 0: ETF, 2: msgpack
+//	slots    time/timestamp  name/varchar │ constants
+//	program  0: slot 1 = constant 0       yes → accept  no → reject
+//	         1: slot 0 > slot 2 (uint64)  yes → 0       no → reject   ← entry
+//
+// # Lifetime of slices
+//
+// Parse copies what it keeps of the term. A Matcher holds on to no object after
+// Match has returned. Object.Payload aliases the bytes it was parsed from.
+//
+// # Goroutines
+//
+// An Expr is immutable and may be shared. A Matcher belongs to one scan and to
+// one goroutine at a time.
+//
+// # Source of truth
+//
+// The behaviour of eleveldb's riak_ts branch, recorded case by case in testdata,
+// with the differences that docs/filters.md lists; each carries a comment
+// "Differs from eleveldb" at its place in the code.
+package filter

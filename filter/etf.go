@@ -1,0 +1,182 @@
+package filter
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"scanode/etf"
+)
+
+// etfExtractor reads rows in Erlang's external term format:
+//
+//	131 | 108 N | N × ( 104 2 | 109 len name | value ) | 106
+//
+// The tail is not looked at, as in eleveldb: N alone says where the row ends.
+//
+// Differs from eleveldb: it takes the first of several fields of one name, stops
+// when it has found all, and steps over every kind of term.
+type etfExtractor struct{}
+
+// etfSizes measures terms without parts, by tag.
+var etfSizes = func() (t [256]cellSize) {
+	t[etf.TagSmallInteger] = fixedCell(2)
+	t[etf.TagInteger] = fixedCell(5)
+	t[etf.TagNewFloat] = fixedCell(9)
+	t[etf.TagFloat] = fixedCell(32)
+	t[etf.TagNil] = fixedCell(1)
+	t[etf.TagSmallBig] = cell8(3)
+	t[etf.TagLargeBig] = cell32(6)
+	t[etf.TagSmallAtom] = cell8(2)
+	t[etf.TagSmallAtomUTF8] = cell8(2)
+	t[etf.TagAtom] = cell16(3)
+	t[etf.TagAtomUTF8] = cell16(3)
+	t[etf.TagString] = cell16(3)
+	t[etf.TagBinary] = cell32(5)
+	return t
+}()
+
+// etfPair is how nearly every pair begins: a small tuple of 2, a binary.
+const etfPair = etf.TagSmallTuple<<16 | 2<<8 | etf.TagBinary
+
+func (etfExtractor) extract(r *row) error {
+	b := r.payload
+	if len(b) < 6 || b[0] != etf.Version || b[1] != etf.TagList {
+		return etfForeign(b)
+	}
+	n := binary.BigEndian.Uint32(b[2:])
+	b = b[6:]
+	for i := uint32(0); i < n && r.missing > 0; i++ {
+		w := load(b)
+		if w>>40 != etfPair {
+			if len(b) < 5 || b[0] != etf.TagLargeTuple || binary.BigEndian.Uint32(b[1:]) != 2 {
+				return etfNoPair(b, i)
+			}
+			// A large tuple only has a longer header.
+			b = b[3:]
+			w = load(b)
+			if w>>40&0xff != etf.TagBinary {
+				return etfNoPair(b, i)
+			}
+		}
+		size := w >> 8 & 0xffffffff
+		if uint64(len(b)) <= 7+size {
+			return rowEnds("the name of field", i)
+		}
+		name, rest := b[7:7+size], b[7+size:]
+		c := &etfSizes[rest[0]]
+		cell := c.of(load(rest))
+		if c.base == 0 || cell > uint64(len(rest)) {
+			after, err := etf.Skip(rest)
+			if err != nil {
+				return &RowError{Field: string(name), Msg: "broken value: " + err.Error()}
+			}
+			cell = uint64(len(rest) - len(after))
+		}
+		if r.lens>>min(size, longName)&1 != 0 {
+			if at := r.find(name); at >= 0 {
+				if err := setETF(r, at, rest[:cell]); err != nil {
+					return err
+				}
+			}
+		}
+		b = rest[cell:]
+	}
+	return nil
+}
+
+// setETF decodes the term cell into the slots of name i.
+func setETF(r *row, i int, cell []byte) error {
+	// cell ends somewhere before the end of the payload; capacities tell where
+	// it begins without carrying an offset through the walk.
+	off := uint32(cap(r.payload) - cap(cell))
+	v := value{wholeOff: off, wholeSize: uint32(len(cell))}
+	switch cell[0] {
+	case etf.TagNil:
+		v.kind = kindNull
+	case etf.TagSmallInteger:
+		v.kind, v.mag = kindInt, uint64(cell[1])
+	case etf.TagInteger:
+		v.setInt(int64(int32(binary.BigEndian.Uint32(cell[1:]))))
+	case etf.TagSmallBig:
+		v.setBig(cell[2], cell[3:])
+	case etf.TagLargeBig:
+		v.setBig(cell[5], cell[6:])
+	case etf.TagNewFloat:
+		v.kind, v.mag = kindFloat, binary.BigEndian.Uint64(cell[1:])
+	case etf.TagFloat:
+		f, _, err := etf.ReadFloat64(cell)
+		if err != nil {
+			return &RowError{Field: r.names[i].text, Msg: "broken value: " + err.Error()}
+		}
+		v.kind, v.mag = kindFloat, math.Float64bits(f)
+	case etf.TagBinary:
+		v.kind, v.textOff, v.textSize = kindBytes, off+5, uint32(len(cell)-5)
+	case etf.TagSmallAtom, etf.TagSmallAtomUTF8:
+		v.setAtom(cell[2:])
+	case etf.TagAtom, etf.TagAtomUTF8:
+		v.setAtom(cell[3:])
+	}
+	if t := r.set(i, &v); t != typeNone {
+		return &RowError{Field: r.names[i].text, Msg: fmt.Sprintf("want %s, found %s", t, showBytes(cell))}
+	}
+	return nil
+}
+
+// setInt makes v the integer n.
+func (v *value) setInt(n int64) {
+	v.kind, v.mag = kindInt, uint64(n)
+	if n < 0 {
+		v.neg, v.mag = true, -uint64(n)
+	}
+}
+
+// setBig makes v the integer of the given sign and magnitude, whose digits come
+// lowest first and may end in zeros.
+func (v *value) setBig(sign byte, digits []byte) {
+	for len(digits) > 8 {
+		if digits[len(digits)-1] != 0 {
+			v.kind = kindBigInt
+			return
+		}
+		digits = digits[:len(digits)-1]
+	}
+	v.kind, v.neg = kindInt, sign != 0
+	for i, d := range digits {
+		v.mag |= uint64(d) << (8 * i)
+	}
+}
+
+// setAtom makes v a boolean if the atom is one.
+func (v *value) setAtom(name []byte) {
+	switch string(name) {
+	case "true":
+		v.kind, v.mag = kindBool, 1
+	case "false":
+		v.kind, v.mag = kindBool, 0
+	}
+}
+
+// etfForeign explains a payload that does not begin as a row.
+func etfForeign(b []byte) error {
+	if len(b) > 1 && b[0] == etf.Version && b[1] == etf.TagCompressed {
+		return &RowError{Msg: "row is a compressed term, want a list of {Name, Value}"}
+	}
+	if len(b) > 0 && b[0] == etf.Version {
+		return &RowError{Msg: "row is no list of {Name, Value}: " + showBytes(b[1:])}
+	}
+	return &RowError{Msg: fmt.Sprintf("row is no external term: %d bytes, beginning %v", len(b), b[:min(len(b), 8)])}
+}
+
+// etfNoPair explains element i of a row.
+func etfNoPair(b []byte, i uint32) error {
+	if _, err := etf.Skip(b); err != nil {
+		return &RowError{Msg: fmt.Sprintf("element %d of the row is broken: %v", i+1, err)}
+	}
+	return &RowError{Msg: fmt.Sprintf("element %d of the row is no {Name, Value} with a binary as name: %s", i+1, showBytes(b))}
+}
+
+// rowEnds explains a payload that ends inside element i.
+func rowEnds(what string, i uint32) error {
+	return &RowError{Msg: fmt.Sprintf("row ends inside %s %d", what, i+1)}
+}

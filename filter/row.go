@@ -1,0 +1,262 @@
+package filter
+
+import (
+	"math"
+	"slices"
+)
+
+// longName is the length from which on names share one bit and one list.
+const longName = 63
+
+// maxTries is up to how many names of one length are compared one by one.
+const maxTries = 8
+
+// row holds what the extractors find of one stored row: the fields a filter
+// names and, for each, the value under every type it is declared with.
+type row struct {
+	names []rowName // ordered by length
+	// lens has bit n set if a name of length n exists (longName: that or more);
+	// nearly every field the filter does not name is dismissed by it.
+	lens uint64
+	// first: the names of length n are names[first[n]:first[n+1]].
+	first [longName + 2]uint16
+	// index finds a name where too many share a length to try them in turn.
+	index map[string]uint16
+	// slots: those of the fields, then constants. Only the former change.
+	slots   []slot
+	fields  int    // number of slots that belong to fields
+	missing int    // names not found yet
+	payload []byte // what slots' offsets point into, for the time of one Match
+}
+
+// rowName is a field's name and its slots, slots[from:to].
+type rowName struct {
+	text     string
+	from, to uint16
+	found    bool
+}
+
+// slot is one value, pointer-free and 24 bytes, so that resetting a row touches
+// few cache lines and no write barrier.
+type slot struct {
+	num   uint64 // int64, uint64, float64 bits, 0 or 1
+	off   uint32 // bytes: payload[off:off+size]
+	size  uint32
+	state slotState
+	typ   fieldType
+}
+
+// slotState tells what a slot holds.
+type slotState uint8
+
+const (
+	slotEmpty slotState = iota // no value: the field is NULL or not there
+	slotValue                  // num or bytes
+	slotOther                  // varchar only: a value that is no text
+)
+
+// newRow lays out the slots of the fields in e.
+func newRow(e *Expr) *row {
+	r := &row{index: make(map[string]uint16)}
+	types := make(map[string][]fieldType)
+	collect(e.root, types)
+	for _, name := range e.fields {
+		r.names = append(r.names, rowName{text: name})
+	}
+	slices.SortStableFunc(r.names, func(a, b rowName) int { return len(a.text) - len(b.text) })
+	for i := range r.names {
+		n := &r.names[i]
+		r.index[n.text] = uint16(i)
+		n.from = uint16(len(r.slots))
+		for _, t := range types[n.text] {
+			r.slots = append(r.slots, slot{typ: t})
+		}
+		n.to = uint16(len(r.slots))
+		length := min(len(n.text), longName)
+		r.lens |= 1 << length
+		for l := length + 1; l < len(r.first); l++ {
+			r.first[l]++
+		}
+	}
+	r.fields = len(r.slots)
+	return r
+}
+
+// collect gathers the types every field of n is declared under, each once.
+func collect(n *node, types map[string][]fieldType) {
+	if n.left != nil {
+		collect(n.left, types)
+		collect(n.right, types)
+		return
+	}
+	for _, f := range []operand{n.a, n.b} {
+		if f.typ != typeNone && !slices.Contains(types[f.name], f.typ) {
+			types[f.name] = append(types[f.name], f.typ)
+		}
+	}
+}
+
+// slotOf returns the slot of field f.
+func (r *row) slotOf(f operand) uint16 {
+	n := r.names[r.index[f.name]]
+	for s := n.from; s < n.to; s++ {
+		if r.slots[s].typ == f.typ {
+			return s
+		}
+	}
+	panic("filter: a field without a slot")
+}
+
+// addConstant appends a slot that holds num for good.
+func (r *row) addConstant(num uint64) uint16 {
+	r.slots = append(r.slots, slot{num: num, state: slotValue})
+	return uint16(len(r.slots) - 1)
+}
+
+// reset forgets the previous row and takes up payload.
+func (r *row) reset(payload []byte) {
+	for i := range r.slots[:r.fields] {
+		r.slots[i].state = slotEmpty
+	}
+	for i := range r.names {
+		r.names[i].found = false
+	}
+	r.missing = len(r.names)
+	r.payload = payload
+}
+
+// find returns the index of the named field that is still missing, or -1. The
+// caller has tested r.lens.
+func (r *row) find(name []byte) int {
+	n := min(len(name), longName)
+	from, to := int(r.first[n]), int(r.first[n+1])
+	if to-from > maxTries {
+		i, ok := r.index[string(name)]
+		if !ok || r.names[i].found {
+			return -1
+		}
+		return int(i)
+	}
+	for i := from; i < to; i++ {
+		if r.names[i].text == string(name) && !r.names[i].found {
+			return i
+		}
+	}
+	return -1
+}
+
+// valueKind tells the kinds of stored values apart as far as types care.
+type valueKind uint8
+
+const (
+	kindOther valueKind = iota // neither number, boolean, text nor NULL
+	kindNull
+	kindBool   // mag is 0 or 1
+	kindInt    // mag and neg
+	kindBigInt // magnitude beyond 64 bits
+	kindFloat  // mag holds the bits
+	kindBytes  // text[off:off+size]
+)
+
+// value is one decoded cell, the same for all encodings.
+type value struct {
+	kind valueKind
+	neg  bool
+	mag  uint64
+	// text and whole are parts of the payload: the content of kindBytes, and
+	// the encoded value from its first byte to its last, which is what any
+	// compares.
+	textOff, textSize   uint32
+	wholeOff, wholeSize uint32
+}
+
+// set stores v in every slot of name i. It returns the type v does not fit, or
+// typeNone.
+func (r *row) set(i int, v *value) fieldType {
+	n := &r.names[i]
+	n.found = true
+	r.missing--
+	if v.kind == kindNull {
+		return typeNone
+	}
+	for s := n.from; s < n.to; s++ {
+		slot := &r.slots[s]
+		ok := true
+		slot.state = slotValue
+		switch slot.typ {
+		case typeSint64:
+			slot.num, ok = v.sint64()
+		case typeTimestamp:
+			slot.num, ok = v.uint64()
+		case typeDouble:
+			slot.num, ok = v.float64()
+		case typeBoolean:
+			slot.num, ok = v.sint64()
+			ok = ok && slot.num <= 1
+		case typeVarchar:
+			if v.kind == kindBytes {
+				slot.off, slot.size = v.textOff, v.textSize
+			} else {
+				slot.state = slotOther
+			}
+		case typeAny:
+			slot.off, slot.size = v.wholeOff, v.wholeSize
+		}
+		if !ok {
+			return slot.typ
+		}
+	}
+	return typeNone
+}
+
+// sint64 converts v to an int64 in two's complement.
+//
+// Differs from eleveldb: what does not fit is refused. The original reads some
+// of it as 0 or as a negative number when the row is in external term format.
+func (v *value) sint64() (uint64, bool) {
+	switch v.kind {
+	case kindInt:
+		if v.neg {
+			return -v.mag, v.mag <= 1<<63
+		}
+		return v.mag, v.mag <= math.MaxInt64
+	case kindFloat:
+		f := float(v.mag)
+		if f != math.Trunc(f) || f < -1<<63 || f >= 1<<63 {
+			return 0, false
+		}
+		return uint64(int64(f)), true
+	}
+	return v.mag, v.kind == kindBool
+}
+
+// uint64 converts v to a uint64.
+func (v *value) uint64() (uint64, bool) {
+	switch v.kind {
+	case kindInt:
+		return v.mag, !v.neg || v.mag == 0
+	case kindFloat:
+		f := float(v.mag)
+		if f != math.Trunc(f) || f < 0 || f >= 1<<64 {
+			return 0, false
+		}
+		return uint64(f), true
+	}
+	return v.mag, v.kind == kindBool
+}
+
+// float64 converts v to the bits of a float64: integers are rounded, as the
+// constants they meet are.
+func (v *value) float64() (uint64, bool) {
+	switch v.kind {
+	case kindInt:
+		f := float64(v.mag)
+		if v.neg {
+			f = -f
+		}
+		return math.Float64bits(f), true
+	case kindFloat:
+		return v.mag, true
+	}
+	return math.Float64bits(float64(v.mag)), v.kind == kindBool
+}
