@@ -1,0 +1,435 @@
+%% @doc Stores and range scans of a scanode program.
+%%
+%% The program is a process of the operating system. Either this BEAM starts it and talks to it through a port (the default), or it is a node of the
+%% cluster (the option `node' of {@link open/2}). Both behave the same.
+%%
+%% ```
+%% {ok, _} = application:ensure_all_started(scanode),
+%% {ok, Db} = scanode:open("data/readings", #{}),
+%% ok = scanode:put(Db, <<"k1">>, <<"v1">>),
+%% {ok, <<"v1">>} = scanode:get(Db, <<"k1">>),
+%% [<<"k1">>] = scanode:fold(Db, fun(Key, Keys) -> [Key | Keys] end, [], #{rows => keys}),
+%% ok = scanode:close(Db).
+%% '''
+%%
+%% Starting the application starts no program yet: the first {@link open/2} does, and one after the program ended does so again, after a pause of 100 ms
+%% that doubles up to 10 s while the program lives less than a minute. Stopping the application ends the program and waits until it has closed its
+%% stores.
+%%
+%% <b>Lifetime of a store.</b> It is open until {@link close/1}, which any process may call; until its opener is dead and its directory is opened
+%% anew; until the program or the connection to its node ends; or until nobody has used it for `orphan_ms' after its opener died. A handle outlives its
+%% store harmlessly: every call with it says `{error, closed}'. Nothing is reopened by itself.
+%%
+%% <b>Timeouts</b> are in milliseconds and `infinity' by default. They are not needed against a program that dies: that fails every call and fold at
+%% once. They are for disks that hang.
+%%
+%% Arguments that cannot be what they should (something else than a handle for a handle) raise `badarg'; what depends on the store or the program is
+%% returned.
+-module(scanode).
+
+-export([child_spec/1, start_link/1]).
+-export([open/2, close/1, info/0, info/1]).
+-export([get/2, get/3, put/3, delete/2, write/3]).
+-export([fold/4]).
+
+-export_type([db/0, reason/0, outcome/0, write_error/0, op/0, row/0, start_option/0, open_option/0, open_options/0, fold_option/0, fold_options/0]).
+
+-opaque db() :: {scanode_db, scanode_link:via(), scanode_link:db_id()}.
+%% A handle. Valid in any process of this BEAM and, where the store is on a node, of any BEAM of the cluster. It can be copied, sent and compared.
+
+-type reason() ::
+    closed
+    | busy
+    | {bad_request, binary()}
+    | {bad_option, binary()}
+    | {bad_filter, binary()}
+    | {bad_row, binary()}
+    | {bad_path, binary()}
+    | {missing, binary()}
+    | {exists, binary()}
+    | {locked, binary()}
+    | {foreign, binary()}
+    | {corrupt, binary()}
+    | {parked, binary()}
+    | {io, binary()}
+    | {internal, binary()}
+    | timeout
+    | {down, binary()}
+    | {no_executable, binary()}
+    | {bad_executable, binary()}.
+%% Why something failed; docs/protocol.md says when each is given. The binaries are UTF-8 for people to read, of no fixed form.
+
+-type outcome() :: rejected | unknown | applied.
+%% What became of a write that failed: `rejected', nothing of it is there, now or later; `unknown', only opening the store anew will tell; `applied', it
+%% is there and what failed came after.
+
+-type write_error() :: closed | {outcome(), reason()}.
+%% `closed' is a rejection too.
+
+-type op() :: {put, Key :: binary(), Value :: binary()} | {delete, Key :: binary()}.
+
+-type row() :: {Key :: binary(), Value :: binary()} | Key :: binary().
+
+-type start_option() ::
+    {name, atom()}
+    | {executable, file:filename_all()}
+    | {args, [string() | binary()]}
+    | {start_timeout, timeout()}.
+%% `name': registered locally, default `scanode_port'. `executable': the program; without it the environment variable SCANODE_EXECUTABLE, the
+%% application's environment (`executable'), priv/OS-ARCH/scanode and the checkout's bin/scanode are tried in this order. `args': further arguments of
+%% `scanode port'. `start_timeout': how long the program may take to say hello, in milliseconds, default 30000.
+
+-type open_option() ::
+    {node, node()}
+    | {port, atom() | pid()}
+    | {timeout, timeout()}
+    | {create_if_missing, boolean()}
+    | {error_if_exists, boolean()}
+    | {engine, atom()}
+    | {orphan_ms, timeout()}
+    | {atom(), term()}.
+-type open_options() :: #{atom() => term()} | [open_option() | atom()].
+
+-type fold_option() ::
+    {timeout, timeout()}
+    | {start, binary()}
+    | {'end', binary()}
+    | {start_inclusive, boolean()}
+    | {end_inclusive, boolean()}
+    | {limit, non_neg_integer()}
+    | {filter, term()}
+    | {rows, kv | keys}
+    | {max_batch_bytes, pos_integer()}
+    | {max_unacked_bytes, pos_integer()}.
+-type fold_options() :: #{atom() => term()} | [fold_option() | atom()].
+
+-define(IS_DB(Via, Id), is_integer(Id) andalso (is_port(Via) orelse is_tuple(Via))).
+
+%% @doc The child specification of a program of one's own, for one's own supervisor. Options as for {@link start_link/1}; the id is the name. In Elixir,
+%% `{:scanode, name: MyStores}' in a list of children does.
+-spec child_spec([start_option()] | map()) -> supervisor:child_spec().
+child_spec(Options) ->
+    {Name, _} = start_options(Options),
+    #{
+        id => Name,
+        start => {?MODULE, start_link, [Options]},
+        type => worker,
+        restart => permanent,
+        %% The program gets 12 seconds to close its stores before it is killed.
+        shutdown => 15000,
+        modules => [scanode_port]
+    }.
+
+%% @doc Starts the owner of a program, linked to the caller. The program itself is started by the first {@link open/2} that names it, as `port => Name'.
+%% The application `scanode' need not be started for this. The program ends with its owner. A missing or wrong program is not an error here but of
+%% {@link open/2}.
+-spec start_link([start_option()] | map()) -> {ok, pid()} | ignore | {error, term()}.
+start_link(Options) ->
+    {Name, Rest} = start_options(Options),
+    scanode_port:start_link(Name, Rest).
+
+-spec start_options([start_option()] | map()) -> {atom(), [scanode_port:option()]}.
+start_options(Options) ->
+    case to_map(Options) of
+        {ok, Map} ->
+            Named = maps:merge(#{name => scanode_port}, Map),
+            _ = [erlang:error(badarg, [Options]) || {Key, Value} <- maps:to_list(Named), not is_start_option(Key, Value)],
+            {maps:get(name, Named), maps:to_list(maps:remove(name, Named))};
+        {error, _} ->
+            erlang:error(badarg, [Options])
+    end.
+
+-spec is_start_option(term(), term()) -> boolean().
+is_start_option(name, Name) -> is_atom(Name) andalso Name =/= undefined;
+is_start_option(executable, Path) -> is_list(Path) orelse is_binary(Path);
+is_start_option(args, Args) -> is_list(Args);
+is_start_option(start_timeout, Time) -> is_timeout(Time);
+is_start_option(_, _) -> false.
+
+%% @doc Opens the store in the directory Dir. Options, as a map or a list:
+%% <ul>
+%% <li>`node': the name of a scanode node; Dir is then sent as it is and means a directory there. Without it, the program of this BEAM; Dir is
+%%     then made absolute against the current directory of the BEAM.</li>
+%% <li>`port': the name or pid of another program's owner than the application's, see {@link start_link/1}.</li>
+%% <li>`timeout': default `infinity'. An open that timed out may still happen; the directory is then locked until the calling process ends.</li>
+%% <li>`create_if_missing' (true), `error_if_exists' (false), `engine' (lsm), `orphan_ms' (600000; for how many milliseconds after its opener's death
+%%     the store stays open unused, or `infinity').</li>
+%% <li>All others are the engine's own. One that nobody knows is `{error, {bad_option, Text}}'.</li>
+%% </ul>
+%% The calling process is the store's opener: while it lives a second open of the directory fails with `locked'.
+-spec open(file:filename_all(), open_options()) -> {ok, db()} | {error, reason()}.
+open(Dir, Options) ->
+    case to_map(Options) of
+        {ok, Map} ->
+            case target(Map) of
+                {ok, Target, Timeout, Rest} ->
+                    case directory(Target, Dir) of
+                        {ok, Path} -> open_at(Target, Path, Rest, Timeout);
+                        {error, Reason} -> {error, Reason}
+                    end;
+                {error, Reason} ->
+                    {error, Reason}
+            end;
+        {error, Reason} ->
+            {error, Reason}
+    end.
+
+-spec open_at(target(), file:filename_all(), map(), timeout()) -> {ok, db()} | {error, reason()}.
+open_at(Target, Path, Options, Timeout) ->
+    case request(Target, {open, Path, Options}, Timeout) of
+        {Via, {ok, Id}} -> {ok, {scanode_db, Via, Id}};
+        {_, {error, Reason}} -> {error, Reason};
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% @doc Closes the store: ends its folds (they raise), flushes everything and gives the directory free. Waits until that is done. Any process may do
+%% this.
+-spec close(db()) -> ok | {error, reason()}.
+close({scanode_db, Via, Id}) when ?IS_DB(Via, Id) ->
+    case scanode_link:call(Via, {close, Id}, infinity) of
+        {reply, Reply} -> Reply;
+        {_, Reason} -> {error, Reason}
+    end;
+close(Db) ->
+    erlang:error(badarg, [Db]).
+
+%% @doc Facts about this BEAM's program, which is started where it does not run: `version', `protocol', `stores', `streams', `links', `memory_bytes',
+%% `os_pid'.
+-spec info() -> {ok, #{atom() => term()}} | {error, reason()}.
+info() ->
+    info(#{}).
+
+%% @doc Facts about a store: `engine', `dir', `disk_bytes', `memory_bytes', `files', `iterators', `snapshots', `streams', `read_errors', `parked',
+%% `text'. Or, with the options `node', `port' and `timeout' as of {@link open/2} instead of a handle, about that program as {@link info/0}.
+-spec info(db() | open_options()) -> {ok, #{atom() => term()}} | {error, reason()}.
+info({scanode_db, Via, Id}) when ?IS_DB(Via, Id) ->
+    case scanode_link:call(Via, {info, Id}, infinity) of
+        {reply, Reply} -> Reply;
+        {_, Reason} -> {error, Reason}
+    end;
+info(Options) when is_map(Options); is_list(Options) ->
+    case to_map(Options) of
+        {ok, Map} ->
+            case target(Map) of
+                {ok, Target, Timeout, Rest} when map_size(Rest) =:= 0 ->
+                    case request(Target, info, Timeout) of
+                        {error, Reason} -> {error, Reason};
+                        {_Via, Reply} -> Reply
+                    end;
+                {ok, _, _, Rest} ->
+                    {error, bad_option("unknown: ~0tp", [hd(maps:keys(Rest))])};
+                {error, Reason} ->
+                    {error, Reason}
+            end;
+        {error, Reason} ->
+            {error, Reason}
+    end;
+info(Db) ->
+    erlang:error(badarg, [Db]).
+
+%% @equiv get(Db, Key, infinity)
+-spec get(db(), binary()) -> {ok, binary()} | not_found | {error, reason()}.
+get(Db, Key) ->
+    get(Db, Key, infinity).
+
+%% @doc The value of a key.
+-spec get(db(), binary(), timeout()) -> {ok, binary()} | not_found | {error, reason()}.
+get({scanode_db, Via, Id} = Db, Key, Timeout) when ?IS_DB(Via, Id) ->
+    ok = check_timeout(Timeout, [Db, Key, Timeout]),
+    case scanode_link:call(Via, {get, Id, Key}, Timeout) of
+        {reply, Reply} -> Reply;
+        {_, Reason} -> {error, Reason}
+    end;
+get(Db, Key, Timeout) ->
+    erlang:error(badarg, [Db, Key, Timeout]).
+
+%% @doc Stores one value, not synced: what the program has acknowledged survives the end of the program (but for a crash of it before its buffers are
+%% written), not that of the machine. {@link write/3} can do more.
+-spec put(db(), binary(), binary()) -> ok | {error, write_error()}.
+put(Db, Key, Value) ->
+    write(Db, [{put, Key, Value}], #{}).
+
+%% @doc Removes a key, which need not be there. Not synced, as {@link put/3}.
+-spec delete(db(), binary()) -> ok | {error, write_error()}.
+delete(Db, Key) ->
+    write(Db, [{delete, Key}], #{}).
+
+%% @doc Applies all operations in order, or none of them. Options, as a map or a list:
+%% <ul>
+%% <li>`sync': when true, `ok' means that it is on the disk and survives anything. Default false.</li>
+%% <li>`timeout': default `infinity'. A write that timed out is `{unknown, timeout}'.</li>
+%% </ul>
+%% All operations of one write must fit into 64 MiB.
+-spec write(db(), [op()], #{sync => boolean(), timeout => timeout()} | [{sync, boolean()} | {timeout, timeout()} | atom()]) ->
+    ok | {error, write_error()}.
+write({scanode_db, Via, Id}, Ops, Options) when ?IS_DB(Via, Id) ->
+    case to_map(Options) of
+        {ok, Map} ->
+            case take_timeout(Map) of
+                {ok, Timeout, Rest} -> written(scanode_link:call(Via, {write, Id, Ops, Rest}, Timeout));
+                {error, Reason} -> {error, {rejected, Reason}}
+            end;
+        {error, Reason} ->
+            {error, {rejected, Reason}}
+    end;
+write(Db, Ops, Options) ->
+    erlang:error(badarg, [Db, Ops, Options]).
+
+-spec written(scanode_link:outcome()) -> ok | {error, write_error()}.
+written({reply, ok}) -> ok;
+written({reply, {error, {Outcome, Reason}}}) when Outcome =:= rejected; Outcome =:= unknown; Outcome =:= applied -> {error, {Outcome, Reason}};
+written({reply, {error, Reason}}) -> refused(Reason);
+written({not_sent, Reason}) -> refused(Reason);
+written({lost, Reason}) -> {error, {unknown, Reason}}.
+
+-spec refused(reason()) -> {error, write_error()}.
+refused(closed) -> {error, closed};
+refused(Reason) -> {error, {rejected, Reason}}.
+
+%% @doc Calls `Fun(Row, Acc)' for the rows of a range in the order of their keys, byte by byte, as they were when the fold began. Options, as a map or a
+%% list:
+%% <ul>
+%% <li>`start', `end': bounds, binaries; default none. `start_inclusive' (true), `end_inclusive' (false).</li>
+%% <li>`limit': end after so many rows that matched; 0, the default, is none.</li>
+%% <li>`filter': only rows that match this filter term (docs/filters.md). The values must then be riak objects.</li>
+%% <li>`rows': what a Row is. `kv', the default: `{Key, Value}'; `keys': `Key'.</li>
+%% <li>`timeout': so many milliseconds without any sign of life of the scan; default `infinity'. A scan that finds nothing for long is alive.</li>
+%% <li>`max_batch_bytes' (131072), `max_unacked_bytes' (1048576): the size of a batch of rows and of all batches that may be on their way or wait in
+%%     the mailbox.</li>
+%% </ul>
+%% The whole result or an exception, never less: whatever fails raises `error({scan, reason()})', after Fun was called for the rows before the fault.
+%% `{scan, closed}' when the store is or gets closed.
+%%
+%% Fun may take its time, fold and write itself, and leave with an exception: that is passed on, the scan ends in the program at once, and no message
+%% of it stays in the mailbox (on OTP 23, where there are no aliases, a batch that was on its way may).
+-spec fold(db(), fun((row(), Acc) -> Acc), Acc, fold_options()) -> Acc.
+fold({scanode_db, Via, Id}, Fun, Acc0, Options) when ?IS_DB(Via, Id), is_function(Fun, 2) ->
+    {Timeout, Rest} = fold_settings(Options),
+    Batch = fun(Bin, Acc) -> lists:foldl(Fun, Acc, rows(Bin)) end,
+    case scanode_link:scan(Via, Id, Rest, Timeout, Batch, Acc0) of
+        {ok, Acc} -> Acc;
+        {error, Reason} -> erlang:error({scan, Reason})
+    end;
+fold(Db, Fun, Acc, Options) ->
+    erlang:error(badarg, [Db, Fun, Acc, Options]).
+
+-spec fold_settings(fold_options()) -> {timeout(), map()}.
+fold_settings(Options) ->
+    case to_map(Options) of
+        {ok, Map} ->
+            case take_timeout(Map) of
+                {ok, Timeout, Rest} -> {Timeout, Rest};
+                {error, Reason} -> erlang:error({scan, Reason})
+            end;
+        {error, Reason} ->
+            erlang:error({scan, Reason})
+    end.
+
+%% Safe, so that no stored byte can make an atom. The list copies what it needs out of Bin, which is garbage from here on.
+-spec rows(binary()) -> [row()].
+rows(Bin) ->
+    try
+        binary_to_term(Bin, [safe])
+    catch
+        error:badarg -> erlang:error({scan, {internal, <<"a batch of rows is not a term that can be decoded safely">>}})
+    end.
+
+%% Where a request goes that has no handle yet.
+-type target() :: {node, node()} | {port, atom() | pid()}.
+
+-spec request(target(), term(), timeout()) -> {scanode_link:via(), term()} | {error, reason()}.
+request({node, Node}, Request, Timeout) ->
+    reply({scanode, Node}, Request, Timeout);
+request({port, Server}, Request, Timeout) ->
+    Began = erlang:monotonic_time(millisecond),
+    case scanode_port:port(Server, Timeout) of
+        {ok, Port} -> reply(Port, Request, remaining(Timeout, Began));
+        {error, Reason} -> {error, Reason}
+    end.
+
+-spec reply(scanode_link:via(), term(), timeout()) -> {scanode_link:via(), term()} | {error, reason()}.
+reply(Via, Request, Timeout) ->
+    case scanode_link:call(Via, Request, Timeout) of
+        {reply, Reply} -> {Via, Reply};
+        %% No handle has been given out: that the port is closed means that the program has just ended.
+        {not_sent, closed} -> {error, {down, <<"the scanode program ended">>}};
+        {_, Reason} -> {error, Reason}
+    end.
+
+-spec remaining(timeout(), integer()) -> timeout().
+remaining(infinity, _) -> infinity;
+remaining(Timeout, Began) -> max(0, Timeout - (erlang:monotonic_time(millisecond) - Began)).
+
+%% Options
+
+-spec target(map()) -> {ok, target(), timeout(), map()} | {error, reason()}.
+target(Map) ->
+    Rest = maps:without([node, port], Map),
+    case {take_timeout(Rest), Map} of
+        {{error, Reason}, _} -> {error, Reason};
+        {_, #{node := _, port := _}} -> {error, bad_option("node and port exclude each other", [])};
+        {{ok, Timeout, Others}, #{node := Node}} when is_atom(Node) -> {ok, {node, Node}, Timeout, Others};
+        {_, #{node := Node}} -> {error, bad_option("node must be an atom: ~0tP", [Node, 12])};
+        {{ok, Timeout, Others}, #{port := Server}} when is_atom(Server); is_pid(Server) -> {ok, {port, Server}, Timeout, Others};
+        {_, #{port := Server}} -> {error, bad_option("port must be an atom or a pid: ~0tP", [Server, 12])};
+        {{ok, Timeout, Others}, _} -> {ok, {port, scanode_port}, Timeout, Others}
+    end.
+
+-spec directory(target(), term()) -> {ok, file:filename_all()} | {error, reason()}.
+directory({node, _}, Dir) when is_list(Dir); is_binary(Dir) ->
+    {ok, Dir};
+directory({port, _}, Dir) when is_list(Dir); is_binary(Dir) ->
+    try filename:absname(Dir) of
+        Path when is_binary(Path) -> {ok, Path};
+        Path -> {ok, native(Path)}
+    catch
+        error:_ -> {error, bad_directory(Dir)}
+    end;
+directory(_, Dir) ->
+    {error, bad_directory(Dir)}.
+
+%% The bytes the file system of this host knows the name by.
+-spec native(string()) -> binary().
+native(Path) ->
+    Bytes = unicode:characters_to_binary(Path, unicode, file:native_name_encoding()),
+    true = is_binary(Bytes),
+    Bytes.
+
+-spec bad_directory(term()) -> reason().
+bad_directory(Dir) ->
+    {bad_request, iolist_to_binary(io_lib:format("not a directory name: ~0tP", [Dir, 12]))}.
+
+-spec take_timeout(map()) -> {ok, timeout(), map()} | {error, reason()}.
+take_timeout(Map) ->
+    Timeout = maps:get(timeout, Map, infinity),
+    case is_timeout(Timeout) of
+        true -> {ok, Timeout, maps:remove(timeout, Map)};
+        false -> {error, bad_option("timeout must be a number of milliseconds or infinity: ~0tP", [Timeout, 12])}
+    end.
+
+-spec check_timeout(term(), [term()]) -> ok.
+check_timeout(Timeout, Args) ->
+    case is_timeout(Timeout) of
+        true -> ok;
+        false -> erlang:error(badarg, Args)
+    end.
+
+-spec is_timeout(term()) -> boolean().
+is_timeout(infinity) -> true;
+%% The bound of a receive's after.
+is_timeout(Time) -> is_integer(Time) andalso Time >= 0 andalso Time =< 16#ffffffff.
+
+%% In a list the first of two equal names counts, as proplists have it, and a name alone means true.
+-spec to_map(term()) -> {ok, map()} | {error, reason()}.
+to_map(Options) when is_map(Options) ->
+    {ok, Options};
+to_map(Options) ->
+    try
+        {ok, maps:from_list(lists:reverse(proplists:unfold(Options)))}
+    catch
+        error:_ -> {error, bad_option("neither a map nor a list of options: ~0tP", [Options, 12])}
+    end.
+
+-spec bad_option(string(), [term()]) -> reason().
+bad_option(Format, Args) ->
+    {bad_option, unicode:characters_to_binary(io_lib:format(Format, Args))}.

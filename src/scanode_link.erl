@@ -1,0 +1,214 @@
+%% @private
+%% The caller's side of the protocol, the same over both transports: one call, one scan. Everything here runs in the calling process; no process of
+%% this application stands between a caller and the program on the way out, and on the way back only scanode_port, which forwards.
+%%
+%% Via is where a store lives: the port of one run of the program (so that what was opened there cannot be mistaken for something of the next run),
+%% or the registered name of a node.
+%%
+%% Each call and each scan has one reference, which is the monitor on Via, the alias that is answered to, and the mark behind which the receives look
+%% for messages: what was in the caller's mailbox before is not looked at. The compiler sees this only where the reference is made and used in one
+%% module and every clause of a receive names it; compile with recv_opt_info after a change here. Messages of others that arrive during a scan are
+%% looked at once per batch.
+%%
+%% Aliases exist from OTP 24 on (aliases/0). Before, the reference is a plain monitor, and what the program sent before it knew that nobody waits any
+%% more (the late reply after a time-out, a batch on its way when a fold was left) stays in the mailbox.
+-module(scanode_link).
+
+-export([call/3, scan/6]).
+-export_type([via/0, db_id/0, outcome/0]).
+
+-type via() :: port() | {scanode, node()}.
+-type db_id() :: pos_integer().
+
+-type outcome() :: {reply, term()} | {not_sent, scanode:reason()} | {lost, scanode:reason()}.
+%% not_sent: the program has not seen the request. lost: it may have.
+
+-type address() :: reference() | nonempty_improper_list(alias, reference()).
+%% Where the program sends to. On the wire an alias is told from a plain reference by this.
+
+%% The protocol's bound of a frame. A longer one ends the program's link with everything on it, so it is refused here.
+-define(MAX_FRAME_BYTES, 67108864).
+
+%% @doc One call. Timeout is in milliseconds; a reply that comes later vanishes.
+-spec call(via(), term(), timeout()) -> outcome().
+call(Via, Request, Timeout) ->
+    case reachable(Via) of
+        true ->
+            case aliases() of
+                true ->
+                    Ref = erlang:monitor(item_type(Via), Via, [{alias, demonitor}]),
+                    ask(Via, [alias | Ref], Ref, Request, Timeout);
+                false ->
+                    Ref = erlang:monitor(item_type(Via), Via),
+                    ask(Via, Ref, Ref, Request, Timeout)
+            end;
+        {false, Reason} ->
+            {not_sent, Reason}
+    end.
+
+-spec ask(via(), address(), reference(), term(), timeout()) -> outcome().
+ask(Via, Tag, Ref, Request, Timeout) ->
+    case send(Via, {'$gen_call', {self(), Tag}, Request}) of
+        ok ->
+            await(Via, Ref, Timeout);
+        {error, Reason} ->
+            true = erlang:demonitor(Ref, [flush]),
+            {not_sent, Reason}
+    end.
+
+-spec await(via(), reference(), timeout()) -> outcome().
+await(Via, Ref, Timeout) ->
+    receive
+        {[alias | Ref], Reply} ->
+            true = erlang:demonitor(Ref, [flush]),
+            {reply, Reply};
+        {Ref, Reply} ->
+            true = erlang:demonitor(Ref, [flush]),
+            {reply, Reply};
+        {'DOWN', Ref, process, _, noproc} ->
+            {not_sent, down(Via)};
+        {'DOWN', Ref, _, _, _} ->
+            {lost, down(Via)}
+    after Timeout ->
+        true = erlang:demonitor(Ref, [flush]),
+        %% The reply may have come between the end of the wait and the end of the alias.
+        receive
+            {[alias | Ref], Reply} -> {reply, Reply};
+            {Ref, Reply} -> {reply, Reply}
+        after 0 ->
+            {lost, timeout}
+        end
+    end.
+
+%% @doc Runs a scan and hands the Bin of each batch to Batch, acknowledging it afterwards: while Batch is busy with one, as many as the credit allows
+%% are under way already. Returns only when the scan is complete or has failed. Timeout is in milliseconds without any message of the scan. Whichever
+%% way this is left, through an exception of Batch too, the scan is over and none of its messages is or comes in the mailbox.
+-spec scan(via(), db_id(), map(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> {ok, Acc} | {error, scanode:reason()}.
+scan(Via, Id, Opts, Timeout, Batch, Acc) ->
+    case reachable(Via) of
+        true ->
+            case aliases() of
+                true ->
+                    Ref = erlang:monitor(item_type(Via), Via, [{alias, demonitor}]),
+                    run(Via, [alias | Ref], Ref, {Id, Opts}, Timeout, Batch, Acc);
+                false ->
+                    Ref = erlang:monitor(item_type(Via), Via),
+                    run(Via, Ref, Ref, {Id, Opts}, Timeout, Batch, Acc)
+            end;
+        {false, Reason} ->
+            {error, Reason}
+    end.
+
+-spec run(via(), address(), reference(), {db_id(), map()}, timeout(), fun((binary(), Acc) -> Acc), Acc) -> {ok, Acc} | {error, scanode:reason()}.
+run(Via, To, Ref, {Id, Opts}, Timeout, Batch, Acc0) ->
+    case send(Via, {scan, {self(), To}, Id, Opts}) of
+        ok ->
+            try consume(Via, Ref, Timeout, Batch, Acc0) of
+                {error, timeout} ->
+                    ok = leave(Via, Ref),
+                    {error, timeout};
+                Over ->
+                    ok = forget(Ref),
+                    Over
+            catch
+                Class:Reason:Stack ->
+                    ok = leave(Via, Ref),
+                    erlang:raise(Class, Reason, Stack)
+            end;
+        {error, Reason} ->
+            ok = forget(Ref),
+            {error, Reason}
+    end.
+
+-spec consume(via(), reference(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> {ok, Acc} | {error, scanode:reason()}.
+consume(Via, Ref, Timeout, Batch, Acc) ->
+    receive
+        {scan_batch, Ref, Bin} ->
+            Folded = Batch(Bin, Acc),
+            %% When this does not get through the DOWN is on its way, or here already.
+            _ = send(Via, {scan_ack, Ref, byte_size(Bin)}),
+            consume(Via, Ref, Timeout, Batch, Folded);
+        {scan_progress, Ref, _RowsRead} ->
+            consume(Via, Ref, Timeout, Batch, Acc);
+        {scan_end, Ref, _Counts} ->
+            {ok, Acc};
+        {scan_error, Ref, Reason} ->
+            {error, Reason};
+        {'DOWN', Ref, _, _, _} ->
+            {error, down(Via)}
+    after Timeout ->
+        {error, timeout}
+    end.
+
+%% Ends a scan that is not over.
+-spec leave(via(), reference()) -> ok.
+leave(Via, Ref) ->
+    _ = send(Via, {scan_stop, Ref}),
+    forget(Ref).
+
+%% First the alias, so that nothing comes any more, then what has come.
+-spec forget(reference()) -> ok.
+forget(Ref) ->
+    true = erlang:demonitor(Ref, [flush]),
+    flush(Ref).
+
+-spec flush(reference()) -> ok.
+flush(Ref) ->
+    receive
+        {scan_batch, Ref, _} -> flush(Ref);
+        {scan_progress, Ref, _} -> flush(Ref);
+        {scan_end, Ref, _} -> flush(Ref);
+        {scan_error, Ref, _} -> flush(Ref)
+    after 0 ->
+        ok
+    end.
+
+%% A busy port or connection suspends the caller here: that is the back-pressure for writes.
+-spec send(via(), term()) -> ok | {error, scanode:reason()}.
+send(Port, Msg) when is_port(Port) ->
+    Frame = erlang:term_to_iovec(Msg),
+    case iolist_size(Frame) =< ?MAX_FRAME_BYTES of
+        true ->
+            try erlang:port_command(Port, Frame) of
+                true -> ok
+            catch
+                error:badarg -> {error, closed}
+            end;
+        false ->
+            too_large()
+    end;
+send(Name, Msg) ->
+    %% An upper bound, which is exact enough where it matters: most of a large message is binaries.
+    case erlang:external_size(Msg) =< ?MAX_FRAME_BYTES of
+        true ->
+            _ = erlang:send(Name, Msg),
+            ok;
+        false ->
+            too_large()
+    end.
+
+-spec too_large() -> {error, scanode:reason()}.
+too_large() ->
+    {error, {bad_request, <<"the request is larger than 64 MiB">>}}.
+
+-spec down(via()) -> scanode:reason().
+down(Port) when is_port(Port) ->
+    {down, <<"the scanode program ended">>};
+down({scanode, Node}) ->
+    {down, <<"no connection to scanode at ", (atom_to_binary(Node, utf8))/binary>>}.
+
+%% Without a name of its own this BEAM cannot even try, and monitor/2 would raise badarg.
+-spec reachable(via()) -> true | {false, scanode:reason()}.
+reachable({scanode, Node}) when node() =:= nonode@nohost, Node =/= nonode@nohost ->
+    {false, {down, <<"this Erlang node is not distributed">>}};
+reachable(_) ->
+    true.
+
+-spec item_type(via()) -> port | process.
+item_type(Port) when is_port(Port) -> port;
+item_type({scanode, _}) -> process.
+
+%% Decided at run time, so that the same beam files serve OTP 23 and later.
+-spec aliases() -> boolean().
+aliases() ->
+    erlang:function_exported(erlang, monitor, 3).
