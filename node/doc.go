@@ -1,0 +1,66 @@
+// Package node joins an Erlang cluster as a hidden node: the distribution
+// protocol of OTP 23 and later, spoken over TCP. It knows nothing of what the
+// messages say; a [Handler] gets them as encoded terms.
+//
+// # Picture
+//
+//	epmd ◄── registration (kept open, renewed when epmd restarts)
+//
+//	listener ── accept ──► handshake ──► Link ── read goroutine ──► Handler
+//	Connect ─── dial ────► handshake ──┘  │
+//	                                      └──── signal goroutine: ticks, acks, monitors
+//
+// A link carries frames, each `Length:32` and then Length bytes:
+//
+//	(nothing)                            a tick
+//	112, 131, Control                    a signal
+//	112, 131, Control, 131, Message      a signal with a message
+//
+// Control is a tuple whose first element is its operation. Distribution headers
+// (131 followed by 68, 69 or 70) are never agreed to, so a frame that begins
+// with one ends its link.
+//
+// # Hidden
+//
+// The node announces itself to epmd as hidden and does not set the flag that
+// publishes it, so global, pg and nodes() of the others never see it. It has no
+// processes to speak of: only the names of [Config.Processes], each with a pid
+// that lives as long as the node, and net_kernel, which answers the question a
+// ping asks and refuses the rest. Remote spawns are not announced; the BEAM
+// itself then answers rpc and erpc calls with notsup.
+//
+// # Goroutines
+//
+// A Node and a Link may be used from any number of goroutines. The methods of a
+// Handler are called on the read goroutine of the link they are about: in order
+// for one link, at the same time for several. While Message runs, nothing is
+// read from that link (its sender feels a busy port) but its ticks go on.
+//
+// A sender never writes while another frame is half written: there is one turn
+// per link. Signals (a tick, an acknowledgement, a monitor) never wait for it;
+// they are collected and leave in front of the next frame. So an acknowledgement
+// always precedes whatever is sent after the signal it answers.
+//
+// # Lifetime of slices
+//
+// The msg given to Handler.Message is freshly allocated and may be kept. The
+// slices given to Send and SendAlias are only read, and only until the call
+// returns.
+//
+// # Bounds
+//
+// A frame is at most [Config.MaxFrameBytes] long, and memory for it grows with
+// the bytes that arrived, never with the length it claims. Handshakes have a
+// deadline and at most 64 of them are under way at once. What a peer can make us
+// remember (monitors, links) is capped per link. A panic while a link is served
+// ends that link, never the node.
+//
+// # Security
+//
+// The cookie proves that both sides know it and nothing more: there is neither
+// encryption nor integrity. The node listens on the loopback interface unless
+// told otherwise. The cookie is in no log line, error or printed value.
+//
+// The source of truth is the chapter "Distribution Protocol" of the ERTS manual,
+// and after it the BEAM, which the tests run against.
+package node

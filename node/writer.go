@@ -1,0 +1,193 @@
+package node
+
+import (
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// maxPendingBytes bounds the signals collected for a peer that does not
+	// read. Whoever adds more waits, at most until the write that is under way
+	// times out and ends the link.
+	maxPendingBytes = 1 << 20
+
+	// writeChunkBytes is how much must leave within one write timeout.
+	writeChunkBytes = 1 << 20
+
+	// keepScratchBytes is the largest buffer kept between frames.
+	keepScratchBytes = 64 << 10
+)
+
+// writer writes whole frames, one at a time, and collects signals in between.
+type writer struct {
+	conn    net.Conn
+	timeout time.Duration
+	done    <-chan struct{} // closed when the link ends
+	err     func() error    // why it ended
+
+	// turn holds a token while somebody writes. It is a channel, not a mutex,
+	// so that whoever waits for it also sees the end of the link.
+	turn    chan struct{}
+	scratch []byte // the holder's
+	chunks  [4][]byte
+	vec     net.Buffers
+
+	mu      sync.Mutex
+	pending []byte        // whole frames that leave in front of the next one
+	wake    chan struct{} // there may be something pending
+	room    chan struct{} // there may be room in pending
+
+	born    time.Time
+	written atomic.Int64 // nanoseconds after born when something last left
+}
+
+func newWriter(conn net.Conn, timeout time.Duration, done <-chan struct{}, err func() error) *writer {
+	return &writer{
+		conn: conn, timeout: timeout, done: done, err: err,
+		turn: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1),
+		room: make(chan struct{}, 1),
+		born: time.Now(),
+	}
+}
+
+// idle returns how long ago something last left.
+func (w *writer) idle() time.Duration {
+	return time.Since(w.born) - time.Duration(w.written.Load())
+}
+
+func nudge(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// signal collects a frame. It blocks only while maxPendingBytes are waiting.
+func (w *writer) signal(frame []byte) error {
+	for {
+		w.mu.Lock()
+		if len(w.pending) == 0 || len(w.pending)+len(frame) <= maxPendingBytes {
+			w.pending = append(w.pending, frame...)
+			more := len(w.pending) < maxPendingBytes
+			w.mu.Unlock()
+			nudge(w.wake)
+			if more {
+				nudge(w.room) // another one may be waiting
+			}
+			return nil
+		}
+		w.mu.Unlock()
+		select {
+		case <-w.room:
+		case <-w.done:
+			return w.err()
+		}
+	}
+}
+
+// tick collects a tick unless something is waiting anyway.
+func (w *writer) tick() {
+	w.mu.Lock()
+	if len(w.pending) == 0 {
+		w.pending = append(w.pending, 0, 0, 0, 0)
+	}
+	w.mu.Unlock()
+	nudge(w.wake)
+}
+
+// lock takes the turn.
+func (w *writer) lock() error {
+	select {
+	case <-w.done:
+		return w.err()
+	default:
+	}
+	select {
+	case w.turn <- struct{}{}:
+		return nil
+	case <-w.done:
+		return w.err()
+	}
+}
+
+func (w *writer) unlock() { <-w.turn }
+
+// flush writes what is pending.
+func (w *writer) flush() error {
+	if err := w.lock(); err != nil {
+		return err
+	}
+	defer w.unlock()
+	w.takePending()
+	if len(w.scratch) == 0 {
+		return nil
+	}
+	return w.write(nil, nil)
+}
+
+// message writes one frame of a control term and the message head followed by
+// body, behind what is pending.
+func (w *writer) message(control, head, body []byte) error {
+	if err := w.lock(); err != nil {
+		return err
+	}
+	defer w.unlock()
+	w.takePending()
+	var start int
+	w.scratch, start = frameStart(w.scratch)
+	w.scratch = append(append(w.scratch, control...), versionTag)
+	w.scratch = frameEnd(w.scratch, start, len(head)+len(body))
+	return w.write(head, body)
+}
+
+// takePending moves what is pending into scratch. The caller has the turn.
+func (w *writer) takePending() {
+	if cap(w.scratch) > keepScratchBytes {
+		w.scratch = nil
+	}
+	w.mu.Lock()
+	w.scratch, w.pending = w.pending, w.scratch[:0]
+	w.mu.Unlock()
+	nudge(w.room)
+}
+
+// write writes scratch, head and body, in chunks that each have the whole
+// timeout. The caller has the turn. A frame that is not written whole leaves the
+// stream unusable: the caller ends the link.
+func (w *writer) write(head, body []byte) error {
+	room := writeChunkBytes
+	chunks := w.chunks[:0]
+	for _, part := range [...][]byte{w.scratch, head, body} {
+		for len(part) > 0 {
+			n := min(len(part), room)
+			chunks, part = append(chunks, part[:n]), part[n:]
+			if room -= n; room > 0 {
+				continue
+			}
+			if err := w.writeChunk(chunks); err != nil {
+				return err
+			}
+			room, chunks = writeChunkBytes, chunks[:0]
+		}
+	}
+	if len(chunks) == 0 {
+		return nil
+	}
+	return w.writeChunk(chunks)
+}
+
+func (w *writer) writeChunk(chunks [][]byte) error {
+	if err := w.conn.SetWriteDeadline(time.Now().Add(w.timeout)); err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	w.vec = chunks
+	if _, err := w.vec.WriteTo(w.conn); err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	w.written.Store(int64(time.Since(w.born)))
+	return nil
+}
