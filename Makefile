@@ -1,0 +1,51 @@
+# The commands of this project. `make demo` and `make test` are all a newcomer
+# needs: both install what is missing and say so.
+
+.PHONY: build demo test test-go test-erl bench fuzz fmt clean
+
+# The product is one static binary. Only the race detector needs a C compiler.
+export CGO_ENABLED = 0
+
+build: bin/scanode
+
+.PHONY: bin/scanode
+bin/scanode:
+	go build -trimpath -o bin/scanode ./cmd/scanode
+
+demo:
+	scripts/setup demo
+	$(MAKE) --no-print-directory build
+	scripts/demo
+
+test:
+	scripts/setup test
+	$(MAKE) --no-print-directory build test-go test-erl
+
+test-go:
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change: $$unformatted"; exit 1; fi
+	go vet ./...
+	CGO_ENABLED=1 go test -race -timeout 20m ./...
+
+# Compiles with warnings as errors, then xref, dialyzer, and the suites, which
+# start the real binary.
+test-erl: build
+	rebar3 do compile, xref, dialyzer
+	SCANODE_EXECUTABLE=$(CURDIR)/bin/scanode rebar3 ct
+
+bench:
+	go test -run '^$$' -bench . -benchmem ./...
+
+# Every fuzz target for T each, 10 seconds unless told otherwise: make fuzz T=60s
+T ?= 10s
+fuzz:
+	@for pkg in $$(go list ./...); do \
+		for f in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+			echo "$$pkg $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(T) $$pkg || exit 1; \
+		done; \
+	done
+
+fmt:
+	gofmt -w $$(git ls-files '*.go')
+
+clean:
+	rm -rf bin _build

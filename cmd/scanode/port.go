@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"scanode/port"
+	"scanode/server"
+)
+
+func portCommand() *cobra.Command {
+	var report string
+	cmd := &cobra.Command{
+		Use:   "port",
+		Short: "Serve the BEAM that started this program, over standard input and output",
+		Long: `Serve the BEAM that started this program with open_port and {packet, 4}.
+
+Standard output carries frames only. At the end of standard input and at SIGTERM
+everything is flushed and closed, and the program exits with status 0.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return runPort(report) },
+	}
+	cmd.Flags().StringVar(&report, "crash-report", "", "file that receives the report of a fatal fault")
+	return cmd
+}
+
+func runPort(report string) error {
+	if report != "" {
+		f, err := os.OpenFile(report, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		if err != nil {
+			return err
+		}
+		if err := debug.SetCrashOutput(f, debug.CrashOptions{}); err != nil {
+			return err
+		}
+		f.Close() // the runtime has its own copy
+	}
+	stop := stopSignals()
+	// Frames own the real standard output; whatever else writes to it must not
+	// get between them.
+	out := os.Stdout
+	os.Stdout = os.Stderr
+	conn, err := port.New(os.Stdin, out, port.Config{Version: version})
+	if err != nil {
+		return fmt.Errorf("the BEAM does not read: %w", err)
+	}
+	log := slog.New(&portLog{conn: conn})
+	srv, closeAll := newServer(log, server.AbsolutePath)
+	link := srv.Attach(conn)
+	ended := make(chan error, 1)
+	go func() { ended <- conn.Serve(link) }()
+	select {
+	case err = <-ended:
+		if err != nil {
+			log.Error(err.Error())
+		}
+	case <-stop:
+		log.Info("ending: SIGTERM")
+	}
+	if cerr := closeAll(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// portLog is a slog.Handler that sends lines to the BEAM's logger.
+type portLog struct {
+	conn  *port.Conn
+	attrs string // already formatted, of With
+}
+
+func (h *portLog) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+
+func (h *portLog) Handle(_ context.Context, r slog.Record) error {
+	var line strings.Builder
+	line.WriteString(r.Message)
+	line.WriteString(h.attrs)
+	r.Attrs(func(a slog.Attr) bool {
+		formatAttr(&line, a)
+		return true
+	})
+	return h.conn.Log(levelName(r.Level), line.String())
+}
+
+func (h *portLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	var line strings.Builder
+	line.WriteString(h.attrs)
+	for _, a := range attrs {
+		formatAttr(&line, a)
+	}
+	return &portLog{conn: h.conn, attrs: line.String()}
+}
+
+// WithGroup is not used by this program; groups are not shown.
+func (h *portLog) WithGroup(string) slog.Handler { return h }
+
+func formatAttr(line *strings.Builder, a slog.Attr) {
+	fmt.Fprintf(line, " %s=%v", a.Key, a.Value)
+}
+
+func levelName(l slog.Level) string {
+	switch {
+	case l >= slog.LevelError:
+		return "error"
+	case l >= slog.LevelWarn:
+		return "warning"
+	case l >= slog.LevelInfo:
+		return "info"
+	}
+	return "debug"
+}

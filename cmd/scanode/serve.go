@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"scanode/etf"
+	"scanode/node"
+	"scanode/server"
+)
+
+// registered is the name under which requests reach the node.
+const registered etf.Atom = "scanode"
+
+type serveFlags struct {
+	name, cookieFile, data, listen, epmd string
+	anyPath, verbose                     bool
+	allow                                []string
+	maxFrameMiB                          int
+}
+
+func serveCommand() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Join an Erlang cluster as a hidden node",
+		Long: `Join an Erlang cluster as a hidden node and answer requests to the registered
+name scanode. Log lines go to standard error. At SIGTERM everything is flushed and
+closed, and the program exits with status 0; a second SIGTERM ends it at once.`,
+		Example: `  scanode serve --name scan@db1.example.org --data /var/lib/scanode
+  erl -name app@db1.example.org -eval "pong = net_adm:ping('scan@db1.example.org')."`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return runServe(f) },
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.name, "name", "", "this node's name, name@host; without a host, this machine's short name is added.\nA dot in the host makes it a long name, as erl -name, else it is as erl -sname (required)")
+	fs.StringVar(&f.cookieFile, "cookie-file", "", "file that holds the cluster's cookie; only its owner may read it (default ~/.erlang.cookie)")
+	fs.StringVar(&f.data, "data", "", "directory below which stores are opened; it is made if missing (required unless --any-path)")
+	fs.BoolVar(&f.anyPath, "any-path", false, "open stores at any absolute path instead, with the rights of this process")
+	fs.StringVar(&f.listen, "listen", "127.0.0.1:0", "address and port to accept links on; port 0 takes a free one.\nOther hosts can connect only if it is not a loopback address")
+	fs.StringVar(&f.epmd, "epmd", defaultEPMD(), "address of the Erlang port mapper, or none; ERL_EPMD_PORT sets the default's port")
+	fs.StringSliceVar(&f.allow, "allow", nil, "names of the nodes that may connect; all that know the cookie if not given")
+	fs.IntVar(&f.maxFrameMiB, "max-frame-mib", 64, "largest message in MiB; a larger one ends the link")
+	fs.BoolVar(&f.verbose, "verbose", false, "log more")
+	_ = cmd.MarkFlagRequired("name") // the flag exists
+	return cmd
+}
+
+func defaultEPMD() string {
+	if port := os.Getenv("ERL_EPMD_PORT"); port != "" {
+		return "127.0.0.1:" + port
+	}
+	return node.DefaultEPMD
+}
+
+func runServe(f serveFlags) error {
+	level := slog.LevelInfo
+	if f.verbose {
+		level = slog.LevelDebug
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	name, err := fullName(f.name)
+	if err != nil {
+		return err
+	}
+	cookie, err := readCookie(f.cookieFile)
+	if err != nil {
+		return err
+	}
+	resolve, err := f.resolver()
+	if err != nil {
+		return err
+	}
+	stop := stopSignals()
+	srv, closeAll := newServer(log, resolve)
+	if f.epmd == "none" {
+		f.epmd = ""
+	}
+	n, err := node.Start(context.Background(), node.Config{
+		Name:          name,
+		Cookie:        cookie,
+		Listen:        f.listen,
+		EPMD:          f.epmd,
+		Processes:     []etf.Atom{registered},
+		Allow:         f.allowed(),
+		MaxFrameBytes: f.maxFrameMiB << 20,
+		Logger:        log,
+		Handler:       &linkHandler{srv: srv, log: log},
+	})
+	if err != nil {
+		return errors.Join(err, closeAll())
+	}
+	<-stop
+	log.Info("ending: signal")
+	return errors.Join(closeAll(), n.Close())
+}
+
+// fullName adds this machine's short name where host is missing.
+func fullName(name string) (etf.Atom, error) {
+	if !strings.Contains(name, "@") {
+		host, err := os.Hostname()
+		if err != nil {
+			return "", fmt.Errorf("--name %s has no host: %w", name, err)
+		}
+		host, _, _ = strings.Cut(host, ".")
+		name += "@" + host
+	}
+	return etf.Atom(name), nil
+}
+
+// readCookie reads the cookie from a file that nobody else can read. It never
+// comes from the command line or the environment, which others can see.
+func readCookie(path string) (node.Cookie, error) {
+	if path == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return nil, fmt.Errorf("--cookie-file is not given: %w", err)
+		}
+		path = filepath.Join(home, ".erlang.cookie")
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cookie file %s does not exist; name the cluster's with --cookie-file", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cookie file: %w", err)
+	}
+	if mode := info.Mode(); !mode.IsRegular() || mode.Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("cookie file %s must be a plain file that only its owner can read (chmod 400), its mode is %v", path, mode)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("cookie file: %w", err)
+	}
+	cookie := bytes.TrimSpace(b)
+	if len(cookie) == 0 || len(cookie) > 255 {
+		return nil, fmt.Errorf("cookie file %s must hold 1 to 255 characters", path)
+	}
+	return cookie, nil
+}
+
+// resolver says which directories may be opened.
+func (f *serveFlags) resolver() (func(string) (string, error), error) {
+	switch {
+	case f.anyPath && f.data != "":
+		return nil, errors.New("--data and --any-path exclude each other")
+	case f.anyPath:
+		return server.AbsolutePath, nil
+	case f.data == "":
+		return nil, errors.New("--data is missing: the directory below which stores are opened")
+	}
+	root, err := filepath.Abs(f.data)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return nil, fmt.Errorf("--data: %w", err)
+	}
+	return server.BelowPath(root), nil
+}
+
+func (f *serveFlags) allowed() func(etf.Atom) bool {
+	if len(f.allow) == 0 {
+		return nil
+	}
+	return func(name etf.Atom) bool { return slices.Contains(f.allow, string(name)) }
+}
+
+// linkHandler joins the node's links to the server.
+type linkHandler struct {
+	srv   *server.Server
+	log   *slog.Logger
+	links sync.Map // *node.Link → *server.Link
+}
+
+func (h *linkHandler) Up(l *node.Link) { h.links.Store(l, h.srv.Attach(l)) }
+
+func (h *linkHandler) Message(l *node.Link, _ etf.Atom, msg []byte) {
+	rest, err := etf.Skip(msg)
+	if err != nil || len(rest) > 0 {
+		h.log.Error("malformed term, ending the link", "peer", l.Node(), "bytes", len(msg), "error", err)
+		l.Close()
+		return
+	}
+	if link, ok := h.links.Load(l); ok {
+		link.(*server.Link).Message(msg)
+	}
+}
+
+func (h *linkHandler) Down(l *node.Link, _ error) {
+	if link, ok := h.links.LoadAndDelete(l); ok {
+		link.(*server.Link).Detach()
+	}
+}

@@ -1,0 +1,75 @@
+package server
+
+import (
+	"os"
+	"runtime/metrics"
+
+	"scanode/etf"
+)
+
+// protocolVersion is what info reports; see docs/protocol.md.
+const protocolVersion = 1
+
+// nodeInfo answers info.
+func (c *call) nodeInfo() {
+	s := c.link.s
+	s.mu.Lock()
+	stores, links := len(s.stores), len(s.links)
+	s.mu.Unlock()
+	c.okTerm(etf.Map{
+		{Key: etf.Atom("version"), Value: []byte(s.cfg.Version)},
+		{Key: etf.Atom("protocol"), Value: int64(protocolVersion)},
+		{Key: etf.Atom("stores"), Value: int64(stores)},
+		{Key: etf.Atom("streams"), Value: s.streams.Load()},
+		{Key: etf.Atom("links"), Value: int64(links)},
+		{Key: etf.Atom("memory_bytes"), Value: memoryBytes()},
+		{Key: etf.Atom("os_pid"), Value: int64(os.Getpid())},
+	})
+}
+
+// memoryBytes is all the memory the Go runtime holds.
+func memoryBytes() int64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
+	metrics.Read(sample)
+	return int64(sample[0].Value.Uint64())
+}
+
+// storeInfo answers {info, Id}.
+func (c *call) storeInfo() {
+	id, _, err := readIDAndRest(c.arg())
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	st, err := c.link.s.acquire(id)
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	defer st.release()
+	stats, err := st.db.Stats()
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	st.mu.Lock()
+	streams := len(st.streams)
+	st.mu.Unlock()
+	parked := etf.Atom("false")
+	if stats.Parked {
+		parked = "true"
+	}
+	c.okTerm(etf.Map{
+		{Key: etf.Atom("engine"), Value: []byte(stats.Engine)},
+		{Key: etf.Atom("dir"), Value: []byte(st.dir)},
+		{Key: etf.Atom("disk_bytes"), Value: stats.DiskBytes},
+		{Key: etf.Atom("memory_bytes"), Value: stats.MemoryBytes},
+		{Key: etf.Atom("files"), Value: stats.Files},
+		{Key: etf.Atom("iterators"), Value: stats.Iterators},
+		{Key: etf.Atom("snapshots"), Value: stats.Snapshots},
+		{Key: etf.Atom("streams"), Value: int64(streams)},
+		{Key: etf.Atom("read_errors"), Value: stats.ReadErrors},
+		{Key: etf.Atom("parked"), Value: parked},
+		{Key: etf.Atom("text"), Value: []byte(stats.Text)},
+	})
+}
