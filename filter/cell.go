@@ -27,14 +27,15 @@ func (c *cellSize) of(w uint64) uint64 {
 	return uint64(c.base) + (w>>(c.shift&63))&uint64(c.mask)
 }
 
-// load returns the first eight bytes of b, big-endian, as if zeros followed the
-// end of b. A length cut off by the end then reads too small, but base still
-// covers its bytes, so the value is found to be truncated all the same.
-func load(b []byte) uint64 {
-	if len(b) >= 8 {
-		return binary.BigEndian.Uint64(b)
+// load returns the eight bytes of b at off, big-endian, as if zeros followed the
+// end of b; off is at most len(b). A length cut off by the end then reads too
+// small, but base still covers its bytes, so the value is found to be truncated
+// all the same.
+func load(b []byte, off int) uint64 {
+	if end := off + 8; end <= len(b) {
+		return binary.BigEndian.Uint64(b[off:end:end])
 	}
-	return loadShort(b)
+	return loadShort(b[off:])
 }
 
 func loadShort(b []byte) uint64 {

@@ -44,53 +44,54 @@ func (etfExtractor) extract(r *row) error {
 	if len(b) < 6 || b[0] != etf.Version || b[1] != etf.TagList {
 		return etfForeign(b)
 	}
-	n := binary.BigEndian.Uint32(b[2:])
-	b = b[6:]
-	for i := uint32(0); i < n && r.missing > 0; i++ {
-		w := load(b)
+	// off walks over b; everything the loop reads lies between off and len(b).
+	off := 6
+	for i, n := uint32(0), binary.BigEndian.Uint32(b[2:]); i < n && r.missing > 0; i++ {
+		w := load(b, off)
 		if w>>40 != etfPair {
-			if len(b) < 5 || b[0] != etf.TagLargeTuple || binary.BigEndian.Uint32(b[1:]) != 2 {
-				return etfNoPair(b, i)
+			if !etfLargePair(b[off:]) {
+				return etfNoPair(b[off:], i)
 			}
-			// A large tuple only has a longer header.
-			b = b[3:]
-			w = load(b)
-			if w>>40&0xff != etf.TagBinary {
-				return etfNoPair(b, i)
-			}
+			off += 3 // so much longer is the header
+			w = load(b, off)
 		}
-		size := w >> 8 & 0xffffffff
-		if uint64(len(b)) <= 7+size {
+		size := w >> 8 & math.MaxUint32
+		if 7+size >= uint64(len(b)-off) {
 			return rowEnds("the name of field", i)
 		}
-		name, rest := b[7:7+size], b[7+size:]
-		c := &etfSizes[rest[0]]
-		cell := c.of(load(rest))
-		if c.base == 0 || cell > uint64(len(rest)) {
-			after, err := etf.Skip(rest)
+		name := off + 7
+		off = name + int(size)
+		c := &etfSizes[b[off]]
+		cell := c.of(load(b, off))
+		if c.base == 0 || cell > uint64(len(b)-off) {
+			rest, err := etf.Skip(b[off:])
 			if err != nil {
-				return &RowError{Field: string(name), Msg: "broken value: " + err.Error()}
+				return &RowError{Field: string(b[name:off]), Msg: "broken value: " + err.Error()}
 			}
-			cell = uint64(len(rest) - len(after))
+			cell = uint64(len(b) - off - len(rest))
 		}
 		if r.lens>>min(size, longName)&1 != 0 {
-			if at := r.find(name); at >= 0 {
-				if err := setETF(r, at, rest[:cell]); err != nil {
+			if at := r.find(b[name:off]); at >= 0 {
+				if err := setETF(r, at, off, int(cell)); err != nil {
 					return err
 				}
 			}
 		}
-		b = rest[cell:]
+		off += int(cell)
 	}
 	return nil
 }
 
-// setETF decodes the term cell into the slots of name i.
-func setETF(r *row, i int, cell []byte) error {
-	// cell ends somewhere before the end of the payload; capacities tell where
-	// it begins without carrying an offset through the walk.
-	off := uint32(cap(r.payload) - cap(cell))
-	v := value{wholeOff: off, wholeSize: uint32(len(cell))}
+// etfLargePair reports whether b begins with a pair whose header is that of a
+// large tuple.
+func etfLargePair(b []byte) bool {
+	return len(b) > 5 && b[0] == etf.TagLargeTuple && binary.BigEndian.Uint32(b[1:]) == 2 && b[5] == etf.TagBinary
+}
+
+// setETF decodes the term payload[off:off+size] into the slots of name i.
+func setETF(r *row, i, off, size int) error {
+	cell := r.payload[off : off+size]
+	v := value{wholeOff: uint32(off), wholeSize: uint32(size)}
 	switch cell[0] {
 	case etf.TagNil:
 		v.kind = kindNull
@@ -111,7 +112,7 @@ func setETF(r *row, i int, cell []byte) error {
 		}
 		v.kind, v.mag = kindFloat, math.Float64bits(f)
 	case etf.TagBinary:
-		v.kind, v.textOff, v.textSize = kindBytes, off+5, uint32(len(cell)-5)
+		v.kind, v.textOff, v.textSize = kindBytes, uint32(off+5), uint32(size-5)
 	case etf.TagSmallAtom, etf.TagSmallAtomUTF8:
 		v.setAtom(cell[2:])
 	case etf.TagAtom, etf.TagAtomUTF8:

@@ -62,69 +62,87 @@ var msgpackSizes = func() (t [256]cellSize) {
 }()
 
 func (msgpackExtractor) extract(r *row) error {
-	n, b, ok := msgpackMap(r.payload)
-	if !ok {
-		return msgpackForeign(r.payload)
+	b := r.payload
+	n, off := msgpackMap(b)
+	if off == 0 {
+		return msgpackForeign(b)
 	}
+	// off walks over b as in etfExtractor.
 	for i := uint32(0); i < n && r.missing > 0; i++ {
-		if len(b) == 0 {
+		if off >= len(b) {
 			return rowEnds("field", i)
 		}
-		var head, size uint64
-		switch w := load(b); {
-		case b[0]&0xe0 == mpFixStr:
-			head, size = 1, uint64(b[0]&0x1f)
-		case b[0] == mpStr8:
-			head, size = 2, w>>48&0xff
-		case b[0] == mpStr16:
-			head, size = 3, w>>40&0xffff
-		case b[0] == mpStr32:
-			head, size = 5, w>>24&0xffffffff
-		default:
-			return &RowError{Msg: fmt.Sprintf("name of field %d of the row is no str: %s", i+1, describe(b))}
+		w := load(b, off)
+		size := w >> 56 & 0x1f
+		if w>>61 == mpFixStr>>5 {
+			off++
+		} else {
+			var head int
+			if head, size = msgpackLongName(w); head == 0 {
+				return &RowError{Msg: fmt.Sprintf("name of field %d of the row is no str: %s", i+1, describe(b[off:]))}
+			}
+			if off += head; off > len(b) {
+				return rowEnds("the name of field", i)
+			}
 		}
-		if uint64(len(b)) <= head+size {
+		if size >= uint64(len(b)-off) {
 			return rowEnds("the name of field", i)
 		}
-		name, rest := b[head:head+size], b[head+size:]
-		c := &msgpackSizes[rest[0]]
-		cell := c.of(load(rest))
-		if c.base == 0 || cell > uint64(len(rest)) {
-			after, err := msgpack.Skip(rest)
+		name := off
+		off += int(size)
+		c := &msgpackSizes[b[off]]
+		cell := c.of(load(b, off))
+		if c.base == 0 || cell > uint64(len(b)-off) {
+			rest, err := msgpack.Skip(b[off:])
 			if err != nil {
-				return &RowError{Field: string(name), Msg: "broken value: " + err.Error()}
+				return &RowError{Field: string(b[name:off]), Msg: "broken value: " + err.Error()}
 			}
-			cell = uint64(len(rest) - len(after))
+			cell = uint64(len(b) - off - len(rest))
 		}
 		if r.lens>>min(size, longName)&1 != 0 {
-			if at := r.find(name); at >= 0 {
-				if err := setMsgpack(r, at, rest[:cell]); err != nil {
+			if at := r.find(b[name:off]); at >= 0 {
+				if err := setMsgpack(r, at, off, int(cell)); err != nil {
 					return err
 				}
 			}
 		}
-		b = rest[cell:]
+		off += int(cell)
 	}
 	return nil
 }
 
-// msgpackMap reads the header of a row.
-func msgpackMap(b []byte) (n uint32, rest []byte, ok bool) {
+// msgpackMap reads the header of a row: the number of fields and where the first
+// begins, 0 if b is no map.
+func msgpackMap(b []byte) (n uint32, off int) {
 	switch {
 	case len(b) > 0 && b[0]&0xf0 == mpFixMap:
-		return uint32(b[0] & 0x0f), b[1:], true
+		return uint32(b[0] & 0x0f), 1
 	case len(b) > 2 && b[0] == mpMap16:
-		return uint32(binary.BigEndian.Uint16(b[1:])), b[3:], true
+		return uint32(binary.BigEndian.Uint16(b[1:])), 3
 	case len(b) > 4 && b[0] == mpMap32:
-		return binary.BigEndian.Uint32(b[1:]), b[5:], true
+		return binary.BigEndian.Uint32(b[1:]), 5
 	}
-	return 0, nil, false
+	return 0, 0
 }
 
-// setMsgpack decodes the value cell into the slots of name i.
-func setMsgpack(r *row, i int, cell []byte) error {
-	off := uint32(cap(r.payload) - cap(cell)) // as in setETF
-	v := value{wholeOff: off, wholeSize: uint32(len(cell))}
+// msgpackLongName reads the header of a str from its first eight bytes: the
+// header's size, 0 if it is none, and the text's.
+func msgpackLongName(w uint64) (head int, size uint64) {
+	switch w >> 56 {
+	case mpStr8:
+		return 2, w >> 48 & 0xff
+	case mpStr16:
+		return 3, w >> 40 & 0xffff
+	case mpStr32:
+		return 5, w >> 24 & math.MaxUint32
+	}
+	return 0, 0
+}
+
+// setMsgpack decodes the value payload[off:off+size] into the slots of name i.
+func setMsgpack(r *row, i, off, size int) error {
+	cell := r.payload[off : off+size]
+	v := value{wholeOff: uint32(off), wholeSize: uint32(size)}
 	text := 0 // where text begins
 	switch b := cell[0]; {
 	case b < mpFixMap:
@@ -139,7 +157,7 @@ func setMsgpack(r *row, i int, cell []byte) error {
 		text = v.setTagged(cell)
 	}
 	if text > 0 {
-		v.kind, v.textOff, v.textSize = kindBytes, off+uint32(text), uint32(len(cell)-text)
+		v.kind, v.textOff, v.textSize = kindBytes, uint32(off+text), uint32(size-text)
 	}
 	if t := r.set(i, &v); t != typeNone {
 		return &RowError{Field: r.names[i].text, Msg: fmt.Sprintf("want %s, found %s", t, describe(cell))}
@@ -213,12 +231,12 @@ func describe(b []byte) string {
 		return "nil"
 	case c == 0xc1:
 		return "the unused byte 0xc1"
-	case msgpackSizes[c].of(load(b)) > uint64(len(b)):
+	case msgpackSizes[c].of(load(b, 0)) > uint64(len(b)):
 		return fmt.Sprintf("a value cut off, beginning 0x%02x", c)
 	case c&0xe0 == mpFixStr:
 		return "text " + show(b[1:1+c&0x1f])
 	}
-	size := msgpackSizes[b[0]].of(load(b))
+	size := msgpackSizes[b[0]].of(load(b, 0))
 	text := v.setTagged(b)
 	switch {
 	case text > 0:
