@@ -1,13 +1,14 @@
 package lsm
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"sync"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/bloom"
-	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"scanode/storage"
@@ -49,12 +50,16 @@ type Engine struct {
 	log       func(Level, string)
 	cache     *pebble.Cache
 	fileCache *pebble.FileCache
+	compactor *compactor
 
 	mu   sync.Mutex
 	open map[string]struct{} // directories open or being opened, resolved
 }
 
 var _ storage.Engine = (*Engine)(nil)
+
+// fileCacheShards spreads the locks of the shared file cache.
+const fileCacheShards = 8
 
 // New returns an engine. Close it after its stores.
 func New(c Config) *Engine {
@@ -75,12 +80,10 @@ func New(c Config) *Engine {
 		log:       c.Logger,
 		cache:     pebble.NewCache(c.CacheBytes),
 		fileCache: pebble.NewFileCache(fileCacheShards, c.MaxOpenFiles),
+		compactor: newCompactor(max(2, runtime.GOMAXPROCS(0)/2)),
 		open:      make(map[string]struct{}),
 	}
 }
-
-// fileCacheShards spreads the locks of the shared file cache.
-const fileCacheShards = 8
 
 // Close releases the shared caches. The stores must be closed before.
 func (e *Engine) Close() {
@@ -88,34 +91,111 @@ func (e *Engine) Close() {
 	e.cache.Unref()
 }
 
-// Open opens or creates the store in dir. See storage.Engine.
+// Open opens or creates the store in dir. See storage.Engine, and parseSettings
+// for the options. Opens of different directories run side by side.
 func (e *Engine) Open(dir string, o storage.Options) (storage.Store, error) {
 	set, err := parseSettings(o.Engine)
 	if err != nil {
 		return nil, err
 	}
 	dir = filepath.Clean(dir)
-	opts := &pebble.Options{
-		Cache:              e.cache,
-		FileCache:          e.fileCache,
-		FS:                 e.fs,
-		FormatMajorVersion: pebble.FormatNewest,
-		MemTableSize:       uint64(set.writeBufferBytes),
+	s, err := e.openDir(dir, set, o)
+	if err != nil {
+		return nil, fmt.Errorf("lsm: open %s: %w", dir, err)
 	}
-	opts.Experimental.ReadSamplingMultiplier = -1
-	for i := range opts.Levels {
-		l := &opts.Levels[i]
-		l.BlockSize = int(set.blockBytes)
-		l.Compression = func() *sstable.CompressionProfile { return set.compression }
-		if set.bloomBits > 0 {
-			l.FilterPolicy = bloom.FilterPolicy(set.bloomBits)
+	return s, nil
+}
+
+func (e *Engine) openDir(dir string, set settings, o storage.Options) (*store, error) {
+	if err := e.permit(dir, o); err != nil {
+		return nil, err
+	}
+	if o.CreateIfMissing {
+		if err := makeDir(e.fs, dir); err != nil {
+			return nil, err
 		}
 	}
-	opts.ErrorIfExists = o.ErrorIfExists
-	opts.ErrorIfNotExists = !o.CreateIfMissing
-	db, err := pebble.Open(dir, opts)
+	key, err := e.register(dir)
 	if err != nil {
-		return nil, fmt.Errorf("lsm: %s: %w", dir, err)
+		return nil, err
 	}
-	return &store{db: db, dir: dir}, nil
+	s := newStore(e, dir, key)
+	if err := e.start(s, set, o); err != nil {
+		s.discard()
+		return nil, err
+	}
+	s.fence.opening.Store(false)
+	return s, nil
+}
+
+// permit says whether the options allow to open what is in dir.
+func (e *Engine) permit(dir string, o storage.Options) error {
+	p, err := look(e.fs, dir)
+	switch {
+	case err != nil:
+		return err
+	case p == placeStore && o.ErrorIfExists:
+		return storage.ErrExists
+	case p != placeStore && !o.CreateIfMissing:
+		return storage.ErrMissing
+	}
+	return nil
+}
+
+// start locks the directory of s and opens pebble in it. On an error discard
+// cleans up.
+func (e *Engine) start(s *store, set settings, o storage.Options) error {
+	var err error
+	if s.lock, err = pebble.LockDirectory(s.dir, s.fence); err != nil {
+		if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) {
+			return fmt.Errorf("%w: another process has it open", storage.ErrLocked)
+		}
+		return err
+	}
+	// Another process may have been faster than the lock.
+	if err := e.permit(s.dir, o); err != nil {
+		return err
+	}
+	if _, err := e.fs.Stat(e.fs.PathJoin(s.dir, markerName)); err != nil {
+		if err := writeMarker(e.fs, s.dir); err != nil {
+			return err
+		}
+	}
+	var db *pebble.DB
+	if s.bounded(func() { db, err = pebble.Open(s.dir, s.options(set)) }) {
+		s.db = db
+	} else {
+		err = nil // still pebble's; the cause tells
+	}
+	if cause := s.cause(); cause != nil {
+		err = cause
+	}
+	if err != nil && pebble.IsCorruptionError(err) {
+		return fmt.Errorf("%w: %w", storage.ErrCorrupt, err)
+	}
+	return err
+}
+
+// register books dir for one store of this process. The file lock alone does
+// not do: to one process it is granted twice under two names of a directory.
+func (e *Engine) register(dir string) (key string, err error) {
+	key = dir
+	if vfs.Root(e.fs) == vfs.Default {
+		if key, err = filepath.EvalSymlinks(dir); err != nil {
+			return "", err
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, ok := e.open[key]; ok {
+		return "", fmt.Errorf("%w: this process has it open", storage.ErrLocked)
+	}
+	e.open[key] = struct{}{}
+	return key, nil
+}
+
+func (e *Engine) unregister(key string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.open, key)
 }

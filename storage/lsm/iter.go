@@ -1,34 +1,237 @@
 package lsm
 
 import (
+	"bytes"
+	"slices"
+
 	"github.com/cockroachdb/pebble/v2"
 
 	"scanode/storage"
 )
 
-type iter struct{ it *pebble.Iterator }
-
-// bounds turns a range into pebble's half-open one. The smallest key above k
-// is k followed by a zero byte.
-func bounds(r storage.Range) *pebble.IterOptions {
-	o := &pebble.IterOptions{LowerBound: r.Start, UpperBound: r.End}
-	if r.Start != nil && r.StartExclusive {
-		o.LowerBound = append(append(make([]byte, 0, len(r.Start)+1), r.Start...), 0)
-	}
-	if r.End != nil && r.EndInclusive {
-		o.UpperBound = append(append(make([]byte, 0, len(r.End)+1), r.End...), 0)
-	}
-	return o
+// iter walks a range. Only its owner touches the pebble iterator, so nothing is
+// locked on the way: the state of the store, one atomic load a call, says when
+// the walk is over, and the owner then closes the pebble iterator himself. See
+// store.Close for the other half.
+type iter struct {
+	s     *store
+	it    *pebble.Iterator // nil for a range without keys and after release
+	valid bool
+	done  bool // the walk has ended by itself, or the iterator is closed
+	err   error
 }
 
-func (i *iter) First() bool            { return i.it.First() }
-func (i *iter) Last() bool             { return i.it.Last() }
-func (i *iter) SeekGE(key []byte) bool { return i.it.SeekGE(key) }
-func (i *iter) SeekLT(key []byte) bool { return i.it.SeekLT(key) }
-func (i *iter) Next() bool             { return i.it.Next() }
-func (i *iter) Prev() bool             { return i.it.Prev() }
-func (i *iter) Valid() bool            { return i.it.Valid() }
-func (i *iter) Key() []byte            { return i.it.Key() }
-func (i *iter) Value() []byte          { v, _ := i.it.ValueAndErr(); return v }
-func (i *iter) Err() error             { return translate(i.it.Error()) }
-func (i *iter) Close() error           { return translate(i.it.Close()) }
+// bounds turns a range into pebble's half-open one; empty says that no key can
+// be in it. The smallest key above k is k followed by a zero byte.
+func bounds(r storage.Range) (o pebble.IterOptions, empty bool) {
+	o.LowerBound, o.UpperBound = r.Start, r.End
+	if r.Start != nil && r.StartExclusive {
+		o.LowerBound = append(slices.Clip(r.Start), 0)
+	}
+	if r.End != nil && r.EndInclusive {
+		o.UpperBound = append(slices.Clip(r.End), 0)
+	}
+	return o, r.End != nil && bytes.Compare(o.LowerBound, o.UpperBound) >= 0
+}
+
+// newIter makes an iterator of the store or a snapshot. calls must be held.
+func (s *store) newIter(r pebble.Reader, rg storage.Range) (_ storage.Iter, err error) {
+	if err := s.refusal(); err != nil {
+		return nil, err
+	}
+	o, empty := bounds(rg)
+	if empty {
+		return &iter{s: s}, nil
+	}
+	s.mu.Lock()
+	s.iters++
+	s.mu.Unlock()
+	defer func() {
+		if err != nil {
+			s.forget()
+		}
+	}()
+	defer s.guard(&err)
+	it, err := r.NewIter(&o)
+	if err != nil {
+		return nil, s.translate(err)
+	}
+	return &iter{s: s, it: it}, nil
+}
+
+// ready begins a call that positions anew. It returns false when there is
+// nothing to walk.
+func (i *iter) ready() bool {
+	if i.s.state.Load() != stateLive {
+		i.end()
+	}
+	i.done = i.it == nil && i.err == nil
+	return i.it != nil && i.err == nil
+}
+
+// landed ends such a call.
+func (i *iter) landed(ok bool) bool {
+	if i.valid = ok; ok {
+		return true
+	}
+	return i.stopped()
+}
+
+// end notes that the store takes no more calls. In a closed store it gives the
+// pebble iterator back: the caller has no claim to the slices any more.
+func (i *iter) end() {
+	i.valid = false
+	if i.err == nil {
+		i.err = i.s.refusal()
+	}
+	if i.s.state.Load() == stateClosed {
+		i.release()
+	}
+}
+
+// release closes the pebble iterator.
+func (i *iter) release() {
+	if i.it == nil {
+		return
+	}
+	it := i.it
+	i.it = nil
+	err := func() (err error) {
+		defer i.s.guard(&err)
+		return it.Close()
+	}()
+	if i.err == nil {
+		i.err = i.s.translate(err)
+	}
+	i.s.forget()
+}
+
+// stopped ends a positioning call that found no key.
+func (i *iter) stopped() bool {
+	i.valid = false
+	if err := i.it.Error(); err != nil {
+		i.err = i.s.translate(err)
+		return false
+	}
+	i.done = true
+	return false
+}
+
+// failed, deferred, contains a panic of a positioning call.
+func (i *iter) failed() {
+	if r := recover(); r != nil {
+		i.valid = false
+		i.err = i.s.crashed(r)
+	}
+}
+
+// First implements storage.Iter.
+func (i *iter) First() bool {
+	if !i.ready() {
+		return false
+	}
+	defer i.failed()
+	return i.landed(i.it.First())
+}
+
+// Last implements storage.Iter.
+func (i *iter) Last() bool {
+	if !i.ready() {
+		return false
+	}
+	defer i.failed()
+	return i.landed(i.it.Last())
+}
+
+// SeekGE implements storage.Iter.
+func (i *iter) SeekGE(key []byte) bool {
+	if !i.ready() {
+		return false
+	}
+	defer i.failed()
+	return i.landed(i.it.SeekGE(key))
+}
+
+// SeekLT implements storage.Iter.
+func (i *iter) SeekLT(key []byte) bool {
+	if !i.ready() {
+		return false
+	}
+	defer i.failed()
+	return i.landed(i.it.SeekLT(key))
+}
+
+// Next implements storage.Iter.
+func (i *iter) Next() bool {
+	if i.s.state.Load() != stateLive {
+		i.end()
+	}
+	if !i.valid {
+		return false
+	}
+	defer i.failed()
+	if i.it.Next() {
+		return true
+	}
+	return i.stopped()
+}
+
+// Prev implements storage.Iter.
+func (i *iter) Prev() bool {
+	if i.s.state.Load() != stateLive {
+		i.end()
+	}
+	if !i.valid {
+		return false
+	}
+	defer i.failed()
+	if i.it.Prev() {
+		return true
+	}
+	return i.stopped()
+}
+
+// Valid implements storage.Iter. It stays true when the store is closed under
+// the iterator, until the owner moves it.
+func (i *iter) Valid() bool { return i.valid }
+
+// Key implements storage.Iter. It is nil without a position.
+func (i *iter) Key() []byte {
+	if !i.valid {
+		return nil
+	}
+	return i.it.Key()
+}
+
+// Value implements storage.Iter.
+func (i *iter) Value() []byte {
+	if !i.valid {
+		return nil
+	}
+	v, err := i.it.ValueAndErr()
+	if err != nil {
+		i.valid = false
+		i.err = i.s.translate(err)
+		return nil
+	}
+	return v
+}
+
+// Err implements storage.Iter. A walk that came to its end before the store was
+// closed or parked stays without error.
+func (i *iter) Err() error {
+	if i.err == nil && !i.done {
+		if err := i.s.refusal(); err != nil {
+			return err
+		}
+	}
+	return i.err
+}
+
+// Close implements storage.Iter.
+func (i *iter) Close() error {
+	i.err = i.Err()
+	i.release()
+	i.valid, i.done = false, true
+	return i.err
+}

@@ -3,64 +3,163 @@ package lsm
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/batchrepr"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"scanode/storage"
 )
 
+// store is one open directory.
 type store struct {
-	db  *pebble.DB
-	dir string
+	engine *Engine
+	dir    string
+	key    string // in the engine's list of open directories
+	fence  *fence
+	member *member
+	lock   *pebble.Lock
+	db     *pebble.DB
+
+	state    atomic.Uint32
+	parkOnce sync.Once
+	parkErr  atomic.Pointer[error]
+	parked   chan struct{} // closed by park
+
+	// calls is read-held by every call into db but those of iterators, which
+	// keep the database open instead. Close holds it to wait for them.
+	calls sync.RWMutex
+
+	mu        sync.Mutex
+	iters     int64                  // pebble iterators open
+	snapshots map[*snapshot]struct{} // open snapshots
+	lingering bool                   // Close has left pebble to the last iterator
+
+	backgroundErrors atomic.Int64
+	corruptBlocks    atomic.Int64
+	flushFailures    atomic.Int64 // in a row
+	compactFailures  atomic.Int64 // in a row
+	compactAfter     atomic.Int64 // Unix nanoseconds
+	stalls           atomic.Int64
+	stalled          atomic.Pointer[string] // why writes wait now
 }
 
-func translate(err error) error {
+func newStore(e *Engine, dir, key string) *store {
+	s := &store{
+		engine:    e,
+		dir:       dir,
+		key:       key,
+		parked:    make(chan struct{}),
+		snapshots: make(map[*snapshot]struct{}),
+	}
+	s.fence = newFence(e.fs, dir, s.park, s.delayFlush)
+	s.member = e.compactor.join(s.noCompaction)
+	return s
+}
+
+func (s *store) log(l Level, msg string) { s.engine.log(l, s.dir+": "+msg) }
+
+// options are pebble's options for a store with these settings.
+func (s *store) options(set settings) *pebble.Options {
+	e := s.engine
+	o := &pebble.Options{
+		Cache:                      e.cache,
+		FileCache:                  e.fileCache,
+		FS:                         s.fence,
+		Lock:                       s.lock,
+		Logger:                     logger{s},
+		EventListener:              s.listener(),
+		FormatMajorVersion:         pebble.FormatNewest,
+		MemTableSize:               uint64(set.writeBufferBytes),
+		CompactionConcurrencyRange: func() (int, int) { return 1, 2 },
+	}
+	// Reads that start compactions would make iterators write.
+	o.Experimental.ReadSamplingMultiplier = -1
+	o.Experimental.CompactionScheduler = s.member
+	for i := range o.Levels {
+		l := &o.Levels[i]
+		l.BlockSize = int(set.blockBytes)
+		l.Compression = func() *sstable.CompressionProfile { return set.compression }
+		if set.bloomBits > 0 {
+			l.FilterPolicy = bloom.FilterPolicy(set.bloomBits)
+		}
+	}
+	return o
+}
+
+// translate turns an error of pebble's into one of the contract's.
+func (s *store) translate(err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, pebble.ErrNotFound):
 		return storage.ErrNotFound
-	case errors.Is(err, pebble.ErrClosed):
-		return storage.ErrClosed
+	case errors.Is(err, storage.ErrParked):
+		return fmt.Errorf("lsm: %w", err)
+	case s.state.Load() != stateLive:
+		return s.refusal() // whatever it is, it came of that
 	case pebble.IsCorruptionError(err):
-		return fmt.Errorf("lsm: %w: %v", storage.ErrCorrupt, err)
+		return fmt.Errorf("lsm: %w: %w", storage.ErrCorrupt, err)
 	}
 	return fmt.Errorf("lsm: %w", err)
 }
 
-func (s *store) Get(dst, key []byte) ([]byte, error) { return get(s.db, dst, key) }
-
-func get(r pebble.Reader, dst, key []byte) ([]byte, error) {
-	v, c, err := r.Get(key)
-	if err != nil {
-		return dst, translate(err)
-	}
-	dst = append(dst, v...)
-	return dst, translate(c.Close())
+// Get implements storage.Reader.
+func (s *store) Get(dst, key []byte) ([]byte, error) {
+	s.calls.RLock()
+	defer s.calls.RUnlock()
+	return s.get(s.db, dst, key)
 }
 
-func (s *store) NewIter(r storage.Range) (storage.Iter, error) { return newIter(s.db, r) }
-
-func newIter(r pebble.Reader, rg storage.Range) (storage.Iter, error) {
-	it, err := r.NewIter(bounds(rg))
-	if err != nil {
-		return nil, translate(err)
+// get reads from the store or a snapshot. calls must be held.
+func (s *store) get(r pebble.Reader, dst, key []byte) (_ []byte, err error) {
+	if err := s.refusal(); err != nil {
+		return dst, err
 	}
-	return &iter{it: it}, nil
+	defer s.guard(&err)
+	v, closer, err := r.Get(key)
+	if err != nil {
+		return dst, s.translate(err)
+	}
+	out := append(dst, v...)
+	if err := closer.Close(); err != nil {
+		return dst, s.translate(err)
+	}
+	return out, nil
 }
 
+// NewIter implements storage.Reader.
+func (s *store) NewIter(r storage.Range) (storage.Iter, error) {
+	s.calls.RLock()
+	defer s.calls.RUnlock()
+	return s.newIter(s.db, r)
+}
+
+// maxBatchBytes bounds a batch well below pebble's own limit of 4 GiB.
+const maxBatchBytes = 1 << 30
+
+// Apply implements storage.Store.
 func (s *store) Apply(ops []storage.Op, sync bool) error {
-	wo := pebble.NoSync
-	if sync {
-		wo = pebble.Sync
+	s.calls.RLock()
+	defer s.calls.RUnlock()
+	if err := s.refusal(); err != nil {
+		return err
 	}
-	if len(ops) == 0 {
-		if !sync {
-			return nil
+	if len(ops) == 0 && !sync {
+		return nil
+	}
+	size := batchrepr.HeaderLen
+	for i := range ops {
+		// A kind byte and two varint lengths come with each operation.
+		if size += 11 + len(ops[i].Key) + len(ops[i].Value); size > maxBatchBytes {
+			return fmt.Errorf("lsm: batch of more than %d bytes", maxBatchBytes)
 		}
-		return translate(s.db.LogData(nil, wo))
 	}
-	b := s.db.NewBatch()
+	b := s.db.NewBatchWithSize(size)
 	for i := range ops {
 		op := &ops[i]
 		var err error
@@ -70,32 +169,70 @@ func (s *store) Apply(ops []storage.Op, sync bool) error {
 		case storage.Delete:
 			err = b.Delete(op.Key, nil)
 		default:
-			err = fmt.Errorf("lsm: unknown kind of operation %d", op.Kind)
+			err = fmt.Errorf("unknown kind of operation %d", op.Kind)
 		}
 		if err != nil {
-			return err
+			_ = b.Close()
+			return fmt.Errorf("lsm: %w", err)
 		}
 	}
-	if err := s.db.Apply(b, wo); err != nil {
-		return translate(err)
+	if len(ops) == 0 {
+		if err := b.LogData(nil, nil); err != nil {
+			return fmt.Errorf("lsm: %w", err)
+		}
 	}
-	return translate(b.Close())
+	return s.commit(b, sync)
 }
 
-type snapshot struct{ sn *pebble.Snapshot }
+// commit writes b. The fence makes pebble believe that everything went well, so
+// success is only what the store, asked afterwards, still calls so.
+func (s *store) commit(b *pebble.Batch, sync bool) error {
+	wo := pebble.NoSync
+	if sync {
+		wo = pebble.Sync
+	}
+	err := func() (err error) {
+		defer s.guard(&err)
+		return s.db.Apply(b, wo)
+	}()
+	if cause := s.cause(); cause != nil {
+		return fmt.Errorf("lsm: %w: %w", storage.ErrUnknown, cause)
+	}
+	if err != nil {
+		// Pebble returns only what it finds before it begins.
+		return s.translate(err)
+	}
+	return s.translate(b.Close())
+}
 
-func (s *store) Snapshot() (storage.Snapshot, error)              { return &snapshot{s.db.NewSnapshot()}, nil }
-func (s *snapshot) Get(dst, key []byte) ([]byte, error)           { return get(s.sn, dst, key) }
-func (s *snapshot) NewIter(r storage.Range) (storage.Iter, error) { return newIter(s.sn, r) }
-func (s *snapshot) Close() error                                  { return translate(s.sn.Close()) }
-
+// Checkpoint implements storage.Store. The marker comes last, so that a copy
+// cut short is no store.
 func (s *store) Checkpoint(dir string) error {
-	return translate(s.db.Checkpoint(dir, pebble.WithFlushedWAL()))
+	s.calls.RLock()
+	defer s.calls.RUnlock()
+	if err := s.refusal(); err != nil {
+		return err
+	}
+	fs := s.engine.fs
+	if _, err := fs.Stat(dir); err == nil {
+		return fmt.Errorf("lsm: checkpoint %s: %w", dir, storage.ErrExists)
+	}
+	if strings.HasPrefix(dir, s.dir+"/") {
+		return fmt.Errorf("lsm: checkpoint %s lies in the store", dir)
+	}
+	err := func() (err error) {
+		defer s.guard(&err)
+		return s.db.Checkpoint(dir, pebble.WithFlushedWAL())
+	}()
+	if err == nil {
+		err = s.cause() // the log may have gone into the void
+	}
+	if err == nil {
+		err = writeMarker(fs, dir)
+	}
+	if err != nil {
+		_ = fs.RemoveAll(dir)
+		return s.translate(fmt.Errorf("checkpoint %s: %w", dir, err))
+	}
+	return nil
 }
-
-func (s *store) Stats() (storage.Stats, error) {
-	m := s.db.Metrics()
-	return storage.Stats{Engine: Name, DiskBytes: int64(m.DiskSpaceUsage()), Text: m.String()}, nil
-}
-
-func (s *store) Close() error { return translate(s.db.Close()) }

@@ -1,0 +1,127 @@
+package lsm
+
+import (
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// fenceFile is a file of the disk seen through the fence.
+type fenceFile struct {
+	vfs.File
+	f    *fence
+	name string
+	once sync.Once
+	err  error
+}
+
+// write runs op, which changes the file, when the fence is down. Behind the
+// fence critical files swallow writes and table files refuse them.
+func (w *fenceFile) write(verb string, op func() error) error {
+	if w.f.enter() {
+		err := op()
+		w.f.leave()
+		if err == nil || !w.f.critical(w.name) {
+			return err
+		}
+		w.f.fail(verb, w.name, err)
+		return nil
+	}
+	if w.f.critical(w.name) {
+		return nil
+	}
+	return errFenced
+}
+
+// Write implements io.Writer.
+func (w *fenceFile) Write(p []byte) (int, error) {
+	n := len(p)
+	err := w.write("write", func() (err error) {
+		var m int
+		if m, err = w.File.Write(p); err != nil && !w.f.critical(w.name) {
+			n = m
+		}
+		return err
+	})
+	if err == errFenced {
+		n = 0
+	}
+	return n, err
+}
+
+// WriteAt implements io.WriterAt.
+func (w *fenceFile) WriteAt(p []byte, off int64) (int, error) {
+	err := w.write("write", func() error {
+		_, err := w.File.WriteAt(p, off)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Preallocate implements vfs.File. It is a hint: a disk that is full will say
+// so again when it is written.
+func (w *fenceFile) Preallocate(offset, length int64) error {
+	if w.f.enter() {
+		_ = w.File.Preallocate(offset, length)
+		w.f.leave()
+	}
+	return nil
+}
+
+// Sync implements vfs.File.
+func (w *fenceFile) Sync() error { return w.write("sync", w.File.Sync) }
+
+// SyncData implements vfs.File.
+func (w *fenceFile) SyncData() error { return w.write("sync", w.File.SyncData) }
+
+// SyncTo implements vfs.File.
+func (w *fenceFile) SyncTo(length int64) (full bool, err error) {
+	err = w.write("sync", func() (err error) {
+		full, err = w.File.SyncTo(length)
+		return err
+	})
+	return full, err
+}
+
+// Read implements io.Reader.
+func (w *fenceFile) Read(p []byte) (int, error) {
+	n, err := w.File.Read(p)
+	w.noteRead(err)
+	return n, err
+}
+
+// ReadAt implements io.ReaderAt.
+func (w *fenceFile) ReadAt(p []byte, off int64) (int, error) {
+	n, err := w.File.ReadAt(p, off)
+	w.noteRead(err)
+	return n, err
+}
+
+func (w *fenceFile) noteRead(err error) {
+	if err != nil && !errors.Is(err, io.EOF) {
+		w.f.readErrors.Add(1)
+	}
+}
+
+// Close implements io.Closer. Only the first call closes: drop may have come
+// before pebble.
+func (w *fenceFile) Close() error {
+	w.once.Do(func() {
+		w.f.mu.Lock()
+		delete(w.f.files, w)
+		w.f.mu.Unlock()
+		if err := w.File.Close(); err != nil {
+			if w.f.critical(w.name) {
+				w.f.fail("close", w.name, err)
+			} else {
+				w.err = err
+			}
+		}
+	})
+	return w.err
+}

@@ -1,0 +1,204 @@
+package lsm
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"scanode/storage"
+)
+
+// A directory is a store of this engine when it holds a file named SCANODE with
+// two lines:
+//
+//	engine lsm
+//	format 1
+//
+// It is written, by rename, before pebble writes its first file and never
+// changed. Without it only names that a crash before the rename can leave are
+// tolerated; anything else means that the directory is somebody else's.
+const (
+	markerName    = "SCANODE"
+	markerTmpName = "SCANODE.tmp"
+	lockName      = "LOCK"
+	formatVersion = 1
+	maxMarkerSize = 4096
+)
+
+// places says what a directory is.
+type place uint8
+
+const (
+	placeMissing    place = iota // no directory, or one without files
+	placeUnfinished              // ours, but a crash came before the store was complete
+	placeStore                   // a complete store of ours
+)
+
+// look finds out what dir is, reading only. Errors wrap ErrForeign or
+// ErrCorrupt; anything else is the disk's.
+func look(fsys vfs.FS, dir string) (place, error) {
+	info, err := fsys.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return placeMissing, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if !info.IsDir() {
+		return 0, fmt.Errorf("%w: it is a file, not a directory", storage.ErrForeign)
+	}
+	names, err := fsys.List(dir)
+	if err != nil {
+		return 0, err
+	}
+	has := make(map[string]bool, len(names))
+	foreign := ""
+	for _, name := range names {
+		has[name] = true
+		switch name {
+		case markerName, markerTmpName, lockName, "lost+found":
+		default:
+			if foreign == "" || name < foreign {
+				foreign = name
+			}
+		}
+	}
+	if !has[markerName] {
+		switch {
+		case has["CURRENT"]:
+			return 0, fmt.Errorf("%w: it is a LevelDB or RocksDB directory (CURRENT, but no %s); import it instead",
+				storage.ErrForeign, markerName)
+		case foreign != "":
+			return 0, fmt.Errorf("%w: it holds %q, but no %s", storage.ErrForeign, foreign, markerName)
+		}
+		return placeMissing, nil
+	}
+	if err := checkMarker(fsys, fsys.PathJoin(dir, markerName)); err != nil {
+		return 0, err
+	}
+	return finished(names)
+}
+
+// finished tells a complete store from one whose creation was cut short. Pebble
+// names its manifest in a file marker.manifest.…; logs and tables come after it.
+func finished(names []string) (place, error) {
+	data := ""
+	for _, name := range names {
+		switch {
+		case strings.HasPrefix(name, "marker.manifest."):
+			return placeStore, nil
+		case strings.HasSuffix(name, ".sst"), strings.HasSuffix(name, ".log"):
+			data = name
+		}
+	}
+	if data != "" {
+		return 0, fmt.Errorf("%w: %s is there, but no file names the manifest", storage.ErrCorrupt, data)
+	}
+	return placeUnfinished, nil
+}
+
+// checkMarker reads a marker and says whether this engine can open the store.
+func checkMarker(fsys vfs.FS, path string) error {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return err
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxMarkerSize+1))
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	engine, format, ok := parseMarker(b)
+	switch {
+	case !ok:
+		return fmt.Errorf("%w: %s cannot be read", storage.ErrCorrupt, markerName)
+	case engine != Name:
+		return fmt.Errorf("%w: it is a store of engine %q", storage.ErrForeign, engine)
+	case format > formatVersion:
+		return fmt.Errorf("%w: its format %d is newer than this program, which knows %d",
+			storage.ErrForeign, format, formatVersion)
+	}
+	return nil
+}
+
+// parseMarker reads the two lines of a marker. Lines after them are a newer
+// format's business.
+func parseMarker(b []byte) (engine string, format uint64, ok bool) {
+	if len(b) > maxMarkerSize {
+		return "", 0, false
+	}
+	first, rest, ok1 := bytes.Cut(b, []byte("\n"))
+	second, _, ok2 := bytes.Cut(rest, []byte("\n"))
+	name, ok3 := strings.CutPrefix(string(first), "engine ")
+	number, ok4 := strings.CutPrefix(string(second), "format ")
+	format, err := strconv.ParseUint(number, 10, 32)
+	return name, format, ok1 && ok2 && ok3 && ok4 && name != "" && err == nil && format > 0
+}
+
+// writeMarker makes dir ours.
+func writeMarker(fsys vfs.FS, dir string) (err error) {
+	tmp := fsys.PathJoin(dir, markerTmpName)
+	f, err := fsys.Create(tmp, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	if _, err = fmt.Fprintf(f, "engine %s\nformat %d\n", Name, formatVersion); err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	if err := fsys.Rename(tmp, fsys.PathJoin(dir, markerName)); err != nil {
+		return err
+	}
+	return syncDir(fsys, dir)
+}
+
+// syncDir makes the entries of dir durable.
+func syncDir(fsys vfs.FS, dir string) error {
+	d, err := fsys.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if cerr := d.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// makeDir creates dir and what is missing above it, durably.
+func makeDir(fsys vfs.FS, dir string) error {
+	var above []string // parents whose entries may change
+	for p := dir; ; {
+		parent := fsys.PathDir(p)
+		if parent == p {
+			break
+		}
+		above = append(above, parent)
+		if _, err := fsys.Stat(parent); err == nil {
+			break
+		}
+		p = parent
+	}
+	if err := fsys.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, p := range above {
+		if err := syncDir(fsys, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package lsm
+
+import (
+	"fmt"
+	"strings"
+
+	"scanode/storage"
+)
+
+// Stats implements storage.Store. A parked store answers without asking pebble,
+// which may hold a lock for ever.
+func (s *store) Stats() (_ storage.Stats, err error) {
+	s.calls.RLock()
+	defer s.calls.RUnlock()
+	if s.state.Load() == stateClosed {
+		return storage.Stats{}, s.refusal()
+	}
+	st := storage.Stats{
+		Engine:     Name,
+		ReadErrors: s.fence.readErrors.Load() + s.corruptBlocks.Load(),
+	}
+	s.mu.Lock()
+	st.Iterators, st.Snapshots = s.iters, int64(len(s.snapshots))
+	s.mu.Unlock()
+
+	var text strings.Builder
+	if cause := s.cause(); cause != nil {
+		st.Parked = true
+		fmt.Fprintf(&text, "%v\n", cause)
+	}
+	fmt.Fprintf(&text, "background errors: %d\nwrite stalls: %d\n", s.backgroundErrors.Load(), s.stalls.Load())
+	if why := s.stalled.Load(); why != nil {
+		fmt.Fprintf(&text, "writes wait: %s\n", *why)
+	}
+	if !st.Parked {
+		defer s.guard(&err)
+		m := s.db.Metrics()
+		st.DiskBytes = int64(m.DiskSpaceUsage())
+		st.MemoryBytes = int64(m.MemTable.Size + m.MemTable.ZombieSize)
+		st.Files = m.Total().TablesCount
+		text.WriteString(m.String())
+	}
+	st.Text = text.String()
+	return st, nil
+}
