@@ -6,59 +6,29 @@ import (
 	"unicode/utf8"
 )
 
-const maxAtomChars = 255
+const (
+	maxAtomChars = 255
+	maxRefWords  = 5
+)
 
 // Check is [Skip] for bytes that will be sent on: it returns what follows the
-// first term of b and refuses whatever the BEAM's binary_to_term refuses, for
-// one such term ends a connection. It accepts what [Decode] accepts. Maps of
-// more than one pair make it allocate.
+// first term of b and accepts nothing that the BEAM's binary_to_term refuses,
+// for one such term ends a connection. The one exception are native records,
+// which releases before OTP 29 refuse. Maps of more than one pair make it
+// allocate.
 //
 // Errors: those of Skip, and ErrValue.
 func Check(b []byte) (rest []byte, err error) {
-	off, err := checkTerm(b, 0, 0)
+	off, err := walk(b, 0, 0, sendable)
 	if err != nil {
 		return nil, err
 	}
 	return b[off:], nil
 }
 
-// checkTerm returns the offset after the term at off, which has depth
-// containers around it.
-func checkTerm(b []byte, off, depth int) (int, error) {
-	if off < len(b) {
-		switch b[off] {
-		case TagNewFun:
-			return skipNewFun(b, off, depth)
-		case TagFun:
-			return skipFun(b, off, depth)
-		case TagLocal:
-			return skipLocal(b, off, depth)
-		}
-	}
-	next, n, err := head(b, off)
-	if err != nil {
-		return 0, err
-	}
-	if n == 0 {
-		return next, checkLeaf(b, off, next)
-	}
-	if depth >= MaxDepth {
-		return 0, tooDeep(off)
-	}
-	for range n {
-		if next, err = checkTerm(b, next, depth+1); err != nil {
-			return 0, err
-		}
-	}
-	if b[off] == TagMap {
-		return next, checkKeys(b, off)
-	}
-	return next, nil
-}
-
-// checkLeaf checks the contents of the term without parts in b[off:next].
-func checkLeaf(b []byte, off, next int) error {
-	switch tag := b[off]; tag {
+// checkContents checks the term in b[off:next], its parts aside.
+func checkContents(b []byte, off, next int) error {
+	switch b[off] {
 	case TagNewFloat, TagFloat:
 		v, _, err := ReadFloat64(b[off:])
 		if err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
@@ -67,20 +37,12 @@ func checkLeaf(b []byte, off, next int) error {
 		return shift(err, off)
 	case TagAtom, TagAtomUTF8, TagSmallAtom, TagSmallAtomUTF8:
 		return checkAtom(b, off, next)
-	case TagPid, TagNewPid, TagPort, TagNewPort, TagV4Port, TagReference:
-		return checkAtomAt(b, off+1)
-	case TagNewReference, TagNewerReference:
-		if words := binary.BigEndian.Uint16(b[off+1:]); words < 1 || words > 5 {
-			return badValue(off+1, "reference without words or with more than 5")
-		}
-		return checkAtomAt(b, off+3)
+	case TagPid, TagNewPid, TagPort, TagNewPort, TagV4Port, TagReference, TagNewReference, TagNewerReference:
+		return checkIdentifier(b, off, next)
 	case TagExport:
-		function, err := skipAtom(b, off+1)
+		function, err := walkAtom(b, off+1, contents)
 		if err == nil {
-			err = checkAtomAt(b, off+1)
-		}
-		if err == nil {
-			err = checkAtomAt(b, function)
+			_, err = walkAtom(b, function, contents)
 		}
 		return err
 	case TagBitBinary:
@@ -92,12 +54,41 @@ func checkLeaf(b []byte, off, next int) error {
 	return nil
 }
 
-func checkAtomAt(b []byte, off int) error {
-	next, err := skipAtom(b, off)
-	if err != nil {
-		return err
+// checkIdentifier checks the bounds the BEAM has for pids, ports and references:
+// in the old formats, two bits of creation and 18 of a reference's first word.
+func checkIdentifier(b []byte, off, next int) error {
+	node := off + 1
+	words, creation := 0, 0
+	switch b[off] {
+	case TagPid, TagPort:
+		creation = next - 1
+	case TagReference:
+		words, creation = 1, next-1
+	case TagNewReference:
+		words = int(binary.BigEndian.Uint16(b[off+1:]))
+		creation = next - 1 - 4*words
+		node += 2
+	case TagNewerReference:
+		node += 2
+		words = int(binary.BigEndian.Uint16(b[off+1:]))
 	}
-	return checkAtom(b, off, next)
+	if node == off+3 && (words < 1 || words > maxRefWords) {
+		return badValue(off+1, "reference without words or with more than 5")
+	}
+	if creation != 0 {
+		if b[creation] > 3 {
+			return badValue(creation, "creation of more than two bits in an old format")
+		}
+		first := next - 4*words // of NEW_REFERENCE_EXT; before the creation in REFERENCE_EXT
+		if b[off] == TagReference {
+			first = next - 5
+		}
+		if words > 0 && binary.BigEndian.Uint32(b[first:]) >= 1<<18 {
+			return badValue(first, "reference of more than 18 bits in an old format")
+		}
+	}
+	_, err := walkAtom(b, node, contents)
+	return err
 }
 
 func checkAtom(b []byte, off, next int) error {
@@ -114,10 +105,5 @@ func checkAtom(b []byte, off, next int) error {
 	if len(name) > maxAtomChars && utf8.RuneCount(name) > maxAtomChars {
 		return badValue(off, "atom longer than 255 characters")
 	}
-	return nil
-}
-
-// checkKeys refuses the well-formed map at off if a key comes twice.
-func checkKeys(b []byte, off int) error {
 	return nil
 }

@@ -26,8 +26,9 @@ type decoder struct {
 
 // Decode returns the first term of b as Go value and what follows it. Binaries,
 // bitstrings and Opaque terms in it alias b; all else is copied. It accepts
-// what [Check] accepts, within the limits. Memory grows with the terms that are
-// there, never by a claimed count.
+// what [Check] accepts, within the limits, and FUN_EXT and LOCAL_EXT, which
+// nobody may be sent, as Opaque. Memory grows with the terms that are there,
+// never by a claimed count.
 //
 // Errors: those of Check, ErrLimit for the limits as well.
 func Decode(b []byte, lim Limits) (Term, []byte, error) {
@@ -69,8 +70,8 @@ func (d *decoder) charge(off, n int) error {
 func (d *decoder) term(off, depth int) (Term, int, error) {
 	if off < len(d.b) {
 		switch d.b[off] {
-		case TagNewFun, TagFun, TagLocal:
-			next, err := checkTerm(d.b, off, depth)
+		case TagNewFun, TagFun, TagLocal, TagRecord:
+			next, err := walk(d.b, off, depth, contents)
 			if err != nil {
 				return nil, 0, err
 			}
@@ -82,7 +83,7 @@ func (d *decoder) term(off, depth int) (Term, int, error) {
 		return nil, 0, err
 	}
 	if n == 0 {
-		if err := checkLeaf(d.b, off, next); err != nil {
+		if err := checkContents(d.b, off, next); err != nil {
 			return nil, 0, err
 		}
 		t, err := d.leaf(off, next)
@@ -98,11 +99,7 @@ func (d *decoder) term(off, depth int) (Term, int, error) {
 	case TagList:
 		return d.list(next, n-1, depth)
 	case TagMap:
-		m, next, err := d.pairs(next, n/2, depth)
-		if err == nil {
-			err = checkKeys(d.b, off)
-		}
-		return m, next, err
+		return d.pairs(off, next, n/2, depth)
 	}
 	ts, next, err := d.terms(next, n, depth)
 	return Tuple(ts), next, err
@@ -121,20 +118,22 @@ func (d *decoder) terms(off, n, depth int) ([]Term, int, error) {
 	return ts, off, nil
 }
 
-func (d *decoder) pairs(off, n, depth int) (Map, int, error) {
+// pairs decodes the n pairs at off of the map at start.
+func (d *decoder) pairs(start, off, n, depth int) (Term, int, error) {
 	m := make(Map, 0, min(n, 64))
+	where := make([]pair, 0, min(n, 64))
 	for range n {
-		k, next, err := d.term(off, depth+1)
+		k, value, err := d.term(off, depth+1)
 		if err != nil {
 			return nil, 0, err
 		}
-		v, next, err := d.term(next, depth+1)
+		v, next, err := d.term(value, depth+1)
 		if err != nil {
 			return nil, 0, err
 		}
-		m, off = append(m, Pair{k, v}), next
+		m, where, off = append(m, Pair{k, v}), append(where, pair{off, value}), next
 	}
-	return m, off, nil
+	return m, off, checkKeys(d.b, where, off-start)
 }
 
 // list decodes n elements and a tail. A tail that is a list again continues the

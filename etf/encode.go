@@ -135,16 +135,19 @@ func appendMap(dst []byte, m Map, depth int) ([]byte, error) {
 	if len(m) > 0 && depth >= MaxDepth {
 		return nil, tooDeep(start)
 	}
+	pairs := make([]pair, len(m))
 	var err error
-	for _, p := range m {
+	for i, p := range m {
+		pairs[i].key = len(dst)
 		if dst, err = appendTerm(dst, p.Key, depth+1); err != nil {
 			return nil, err
 		}
+		pairs[i].value = len(dst)
 		if dst, err = appendTerm(dst, p.Value, depth+1); err != nil {
 			return nil, err
 		}
 	}
-	return dst, checkKeys(dst, start)
+	return dst, checkKeys(dst, pairs, len(dst)-start)
 }
 
 func appendIdentifier(dst []byte, t Term) ([]byte, error) {
@@ -153,7 +156,7 @@ func appendIdentifier(dst []byte, t Term) ([]byte, error) {
 	case Pid:
 		dst = AppendPid(dst, t)
 	case Ref:
-		if t.Len < 1 || int(t.Len) > len(t.ID) {
+		if t.Len < 1 || t.Len > maxRefWords {
 			return nil, badValue(start, "Ref of no words or more than 5")
 		}
 		dst = AppendRef(dst, t)
@@ -164,12 +167,12 @@ func appendIdentifier(dst []byte, t Term) ([]byte, error) {
 		dst = AppendAtom(dst, t.Function)
 		dst = append(dst, TagSmallInteger, t.Arity)
 	}
-	_, err := checkTerm(dst, start, 0)
+	_, err := walk(dst, start, 0, sendable)
 	return dst, err
 }
 
 func appendOpaque(dst []byte, t Opaque, depth int) ([]byte, error) {
-	next, err := checkTerm(t, 0, depth)
+	next, err := walk(t, 0, depth, sendable)
 	if err != nil {
 		return nil, shift(err, len(dst))
 	}

@@ -301,7 +301,7 @@ func ReadPid(b []byte) (p Pid, rest []byte, err error) {
 	if err != nil {
 		return Pid{}, nil, err
 	}
-	p = Pid{Node: node, ID: binary.BigEndian.Uint32(f), Serial: binary.BigEndian.Uint32(f[4:])}
+	p = Pid{Node: Atom(node), ID: binary.BigEndian.Uint32(f), Serial: binary.BigEndian.Uint32(f[4:])}
 	p.Creation = readCreation(f[8:])
 	return p, rest, nil
 }
@@ -313,32 +313,22 @@ func ReadRef(b []byte) (r Ref, rest []byte, err error) {
 	if err := need(b, 1); err != nil {
 		return Ref{}, nil, err
 	}
-	switch b[0] {
-	case TagReference:
-		node, f, rest, err := readIdentifier(b, 1)
-		if err != nil {
-			return Ref{}, nil, err
-		}
-		r = Ref{Node: node, Creation: readCreation(f[4:]), Len: 1}
-		r.ID[0] = binary.BigEndian.Uint32(f)
-		return r, rest, nil
-	case TagNewReference, TagNewerReference:
-		node, f, rest, err := readIdentifier(b, 3)
-		if err != nil {
-			return Ref{}, nil, err
-		}
-		words := int(binary.BigEndian.Uint16(b[1:]))
-		if words < 1 || words > len(r.ID) {
-			return Ref{}, nil, badValue(1, "reference without words or with more than 5")
-		}
-		ids := f[len(f)-4*words:]
-		r = Ref{Node: node, Creation: readCreation(f[:len(f)-4*words]), Len: uint8(words)}
-		for i := range words {
-			r.ID[i] = binary.BigEndian.Uint32(ids[4*i:])
-		}
-		return r, rest, nil
+	if b[0] != TagReference && b[0] != TagNewReference && b[0] != TagNewerReference {
+		return Ref{}, nil, badTag(b, 0, "a reference")
 	}
-	return Ref{}, nil, badTag(b, 0, "a reference")
+	next, _, err := head(b, 0)
+	if err != nil {
+		return Ref{}, nil, err
+	}
+	node, creation, words, err := refFields(b[:next])
+	if err != nil {
+		return Ref{}, nil, err
+	}
+	r = Ref{Node: Atom(node), Creation: creation, Len: uint8(len(words) / 4)}
+	for i := range int(r.Len) {
+		r.ID[i] = binary.BigEndian.Uint32(words[4*i:])
+	}
+	return r, b[next:], nil
 }
 
 // ReadPort reads a port of any of the three tags.
@@ -355,24 +345,22 @@ func ReadPort(b []byte) (p Port, rest []byte, err error) {
 	if err != nil {
 		return Port{}, nil, err
 	}
-	if b[0] == TagV4Port {
-		return Port{node, binary.BigEndian.Uint64(f), readCreation(f[8:])}, rest, nil
-	}
-	return Port{node, uint64(binary.BigEndian.Uint32(f)), readCreation(f[4:])}, rest, nil
+	id, creation := portFields(b[0], f)
+	return Port{Atom(node), id, creation}, rest, nil
 }
 
 // readIdentifier checks the identifier that b starts with and splits it into
 // the node's name, which starts at off, and the fields after that.
-func readIdentifier(b []byte, off int) (node Atom, fields, rest []byte, err error) {
+func readIdentifier(b []byte, off int) (node, fields, rest []byte, err error) {
 	next, _, err := head(b, 0)
 	if err != nil {
-		return "", nil, nil, err
+		return nil, nil, nil, err
 	}
 	name, after, err := ReadAtom(b[off:next])
 	if err != nil {
-		return "", nil, nil, shift(err, off)
+		return nil, nil, nil, shift(err, off)
 	}
-	return Atom(name), after, b[next:], nil
+	return name, after, b[next:], nil
 }
 
 // readCreation reads the creation, which is all of f: one byte or four.

@@ -82,7 +82,7 @@ func Skip(b []byte) (rest []byte, err error) {
 
 // skipWatched is Skip by definition: it watches the depth and names the error.
 func skipWatched(b []byte) ([]byte, error) {
-	off, err := skipTerm(b, 0, 0)
+	off, err := walk(b, 0, 0, structure)
 	if err != nil {
 		return nil, err
 	}
@@ -102,34 +102,58 @@ func SkipVersion(b []byte) (rest []byte, err error) {
 	return b[1:], nil
 }
 
-// skipTerm returns the offset after the term at off, which has depth containers
+// strictness says what walk looks at.
+type strictness uint8
+
+const (
+	structure strictness = iota // tags and lengths
+	contents                    // also values, as the BEAM does
+	sendable                    // contents, and no tag that a BEAM reads no more or only its own
+)
+
+// walk returns the offset after the term at off, which has depth containers
 // around it.
-func skipTerm(b []byte, off, depth int) (int, error) {
+func walk(b []byte, off, depth int, how strictness) (int, error) {
 	if off < len(b) {
 		switch b[off] {
 		case TagNewFun:
-			return skipNewFun(b, off, depth)
+			return walkNewFun(b, off, depth, how)
 		case TagFun:
-			return skipFun(b, off, depth)
+			return walkFun(b, off, depth, how)
 		case TagLocal:
-			return skipLocal(b, off, depth)
+			return walkLocal(b, off, depth, how)
 		}
 	}
 	next, n, err := head(b, off)
 	if err != nil {
 		return 0, err
 	}
-	return skipTerms(b, next, n, depth)
+	if n > 2 && b[off] == TagMap && how != structure {
+		pairs, next, err := walkPairs(b, next, n/2, depth, how)
+		if err == nil {
+			err = checkKeys(b, pairs, next-off)
+		}
+		return next, err
+	}
+	if n > 0 {
+		if next, err = walkParts(b, next, n, depth, how); err != nil {
+			return 0, err
+		}
+	}
+	if how == structure {
+		return next, nil
+	}
+	return next, checkContents(b, off, next)
 }
 
-// skipTerms skips the n parts of a container that has depth containers around it.
-func skipTerms(b []byte, off, n, depth int) (int, error) {
+// walkParts walks the n parts of a container that has depth containers around it.
+func walkParts(b []byte, off, n, depth int, how strictness) (int, error) {
 	if n > 0 && depth >= MaxDepth {
 		return 0, tooDeep(off)
 	}
 	var err error
 	for range n {
-		if off, err = skipTerm(b, off, depth+1); err != nil {
+		if off, err = walk(b, off, depth+1, how); err != nil {
 			return 0, err
 		}
 	}
@@ -167,6 +191,10 @@ func head(b []byte, off int) (next, parts int, err error) {
 		return count(b, next, uint64(binary.BigEndian.Uint32(b[off+1:]))+1)
 	case TagMap:
 		return count(b, next, uint64(binary.BigEndian.Uint32(b[off+1:]))*2)
+	case TagRecord:
+		// Module and name, then as many names as values. That the names are
+		// atoms is left to the receiver.
+		return count(b, next, uint64(binary.BigEndian.Uint32(b[off+1:]))*2+2)
 	case TagPid, TagNewPid, TagPort, TagNewPort, TagV4Port, TagReference, TagNewReference, TagNewerReference, TagExport:
 		next, err = skipIdentifier(b, off)
 		return next, 0, err
@@ -188,7 +216,7 @@ func count(b []byte, next int, n uint64) (int, int, error) {
 // fixedSize is the size of a term's tag and length fields, of the whole term
 // where it has no variable part, and 0 for tags that head does not know.
 var fixedSize = [256]uint8{
-	TagNewFloat: 9, TagBitBinary: 6, TagNewPid: 1, TagNewPort: 1, TagNewerReference: 3,
+	TagRecord: 6, TagNewFloat: 9, TagBitBinary: 6, TagNewPid: 1, TagNewPort: 1, TagNewerReference: 3,
 	TagSmallInteger: 2, TagInteger: 5, TagFloat: 32, TagAtom: 3, TagReference: 1, TagPort: 1,
 	TagPid: 1, TagSmallTuple: 2, TagLargeTuple: 5, TagNil: 1, TagString: 3, TagList: 5,
 	TagBinary: 5, TagSmallBig: 3, TagLargeBig: 6, TagExport: 1, TagNewReference: 3,

@@ -5,6 +5,7 @@ const Version = 131
 
 // Tags, named after the ERTS manual without its _EXT.
 const (
+	TagRecord         = 67  // RECORD_EXT (OTP 29): fields:32, flags:8, module, name, field names, values
 	TagNewFloat       = 70  // NEW_FLOAT_EXT: 8 bytes, IEEE 754
 	TagBitBinary      = 77  // BIT_BINARY_EXT: length:32, bits:8, bytes
 	TagCompressed     = 80  // zlib; refused everywhere
