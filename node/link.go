@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"scanode/etf"
@@ -217,6 +218,8 @@ func (l *Link) read() (err error) {
 				return ErrClosed
 			}
 			return ErrPeerClosed
+		case errors.Is(err, syscall.ECONNRESET):
+			return fmt.Errorf("%w: %w", ErrPeerClosed, err)
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return fmt.Errorf("%w for %v", ErrPeerSilent, silence(l.node.cfg.TickTime).Round(time.Millisecond))
 		default:
