@@ -131,4 +131,3 @@ func (p *parser) integerSegment(out *bits) error {
 	out.push(v, size)
 	return nil
 }
-

@@ -95,7 +95,7 @@ func (p *parser) term(depth int) (etf.Term, error) {
 	switch c := p.peek(); {
 	case c == '{':
 		p.off++
-		ts, err := p.terms(depth, '}')
+		ts, _, err := p.terms(depth, '}')
 		return etf.Tuple(ts), err
 	case c == '[':
 		return p.list(depth)
@@ -127,39 +127,39 @@ func (p *parser) enter(depth int) error {
 	return nil
 }
 
-// terms reads terms separated by commas up to and with the closing mark.
-func (p *parser) terms(depth int, closing byte) ([]etf.Term, error) {
+// terms reads terms separated by commas up to and with the closing mark, or up to
+// and with a bar if the mark is that of a list.
+func (p *parser) terms(depth int, closing byte) (ts []etf.Term, bar bool, err error) {
 	p.space()
 	if p.next(closing) {
-		return nil, nil
+		return nil, false, nil
 	}
 	if err := p.enter(depth); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	var ts []etf.Term
 	for {
 		t, err := p.term(depth + 1)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		ts = append(ts, t)
 		p.space()
 		switch {
 		case p.next(','):
 		case p.next(closing):
-			return ts, nil
-		case closing == ']' && p.peek() == '|':
-			return ts, nil
+			return ts, false, nil
+		case closing == ']' && p.next('|'):
+			return ts, true, nil
 		default:
-			return nil, p.fail("a comma or %q was expected", closing)
+			return nil, false, p.fail("a comma or %q was expected", closing)
 		}
 	}
 }
 
 func (p *parser) list(depth int) (etf.Term, error) {
 	p.off++
-	ts, err := p.terms(depth, ']')
-	if err != nil || !p.next('|') {
+	ts, bar, err := p.terms(depth, ']')
+	if err != nil || !bar {
 		return etf.List(ts), err
 	}
 	tail, err := p.term(depth + 1)
