@@ -1,9 +1,6 @@
 package lsm
 
 import (
-	"bytes"
-	"slices"
-
 	"github.com/cockroachdb/pebble/v2"
 
 	"scanode/storage"
@@ -19,19 +16,7 @@ type iter struct {
 	valid bool
 	done  bool // the walk has ended by itself, or the iterator is closed
 	err   error
-}
-
-// bounds turns a range into pebble's half-open one; empty says that no key can
-// be in it. The smallest key above k is k followed by a zero byte.
-func bounds(r storage.Range) (o pebble.IterOptions, empty bool) {
-	o.LowerBound, o.UpperBound = r.Start, r.End
-	if r.Start != nil && r.StartExclusive {
-		o.LowerBound = append(slices.Clip(r.Start), 0)
-	}
-	if r.End != nil && r.EndInclusive {
-		o.UpperBound = append(slices.Clip(r.End), 0)
-	}
-	return o, r.End != nil && bytes.Compare(o.LowerBound, o.UpperBound) >= 0
+	seek  []byte // room for the stored form of a key sought
 }
 
 // newIter makes an iterator of the store or a snapshot. calls must be held.
@@ -149,7 +134,16 @@ func (i *iter) SeekGE(key []byte) bool {
 		return false
 	}
 	defer i.failed()
-	return i.landed(i.it.SeekGE(key))
+	return i.landed(i.it.SeekGE(i.sought(key)))
+}
+
+// sought returns the stored form of key.
+func (i *iter) sought(key []byte) []byte {
+	stored := storedKey(i.seek, key)
+	if len(stored) > len(key) {
+		i.seek = stored
+	}
+	return stored
 }
 
 // SeekLT implements storage.Iter.
@@ -158,7 +152,7 @@ func (i *iter) SeekLT(key []byte) bool {
 		return false
 	}
 	defer i.failed()
-	return i.landed(i.it.SeekLT(key))
+	return i.landed(i.it.SeekLT(i.sought(key)))
 }
 
 // Next implements storage.Iter.
@@ -200,7 +194,7 @@ func (i *iter) Key() []byte {
 	if !i.valid {
 		return nil
 	}
-	return i.it.Key()
+	return userKey(i.it.Key())
 }
 
 // Value implements storage.Iter.

@@ -121,7 +121,7 @@ func (s *store) get(r pebble.Reader, dst, key []byte) (_ []byte, err error) {
 		return dst, err
 	}
 	defer s.guard(&err)
-	v, closer, err := r.Get(key)
+	v, closer, err := r.Get(storedKey(nil, key))
 	if err != nil {
 		return dst, s.translate(err)
 	}
@@ -154,20 +154,25 @@ func (s *store) Apply(ops []storage.Op, sync bool) error {
 	}
 	size := batchrepr.HeaderLen
 	for i := range ops {
-		// A kind byte and two varint lengths come with each operation.
-		if size += 11 + len(ops[i].Key) + len(ops[i].Value); size > maxBatchBytes {
+		// A kind byte, two varint lengths and perhaps a zero byte come with each.
+		if size += 12 + len(ops[i].Key) + len(ops[i].Value); size > maxBatchBytes {
 			return fmt.Errorf("lsm: batch of more than %d bytes", maxBatchBytes)
 		}
 	}
 	b := s.db.NewBatchWithSize(size)
+	var buf []byte
 	for i := range ops {
 		op := &ops[i]
+		key := storedKey(buf, op.Key)
+		if len(key) > len(op.Key) {
+			buf = key
+		}
 		var err error
 		switch op.Kind {
 		case storage.Put:
-			err = b.Set(op.Key, op.Value, nil)
+			err = b.Set(key, op.Value, nil)
 		case storage.Delete:
-			err = b.Delete(op.Key, nil)
+			err = b.Delete(key, nil)
 		default:
 			err = fmt.Errorf("unknown kind of operation %d", op.Kind)
 		}
