@@ -379,9 +379,8 @@ target(Map) ->
 directory({node, _}, Dir) when is_list(Dir); is_binary(Dir) ->
     {ok, Dir};
 directory({port, _}, Dir) when is_list(Dir); is_binary(Dir) ->
-    try filename:absname(Dir) of
-        Path when is_binary(Path) -> {ok, Path};
-        Path -> {ok, native(Path)}
+    try
+        {ok, native(filename:absname(Dir))}
     catch
         error:_ -> {error, bad_directory(Dir)}
     end;
@@ -389,7 +388,9 @@ directory(_, Dir) ->
     {error, bad_directory(Dir)}.
 
 %% The bytes the file system of this host knows the name by.
--spec native(string()) -> binary().
+-spec native(file:filename_all()) -> binary().
+native(Path) when is_binary(Path) ->
+    Path;
 native(Path) ->
     Bytes = unicode:characters_to_binary(Path, unicode, file:native_name_encoding()),
     true = is_binary(Bytes),

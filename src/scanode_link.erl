@@ -29,6 +29,9 @@
 %% The protocol's bound of a frame. A longer one ends the program's link with everything on it, so it is refused here.
 -define(MAX_FRAME_BYTES, 67108864).
 
+%% [alias | Ref] is improper by design of OTP.
+-dialyzer({no_improper_lists, [call/3, scan/6]}).
+
 %% @doc One call. Timeout is in milliseconds; a reply that comes later vanishes.
 -spec call(via(), term(), timeout()) -> outcome().
 call(Via, Request, Timeout) ->

@@ -16,6 +16,8 @@
 
 -behaviour(gen_server).
 
+-include_lib("kernel/include/logger.hrl").
+
 -export([start_link/2, port/2, format_report/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export_type([option/0]).
@@ -376,13 +378,14 @@ report(Status, State) ->
 
 -spec log(logger:level(), map()) -> ok.
 log(Level, Report) ->
-    logger:log(Level, Report, #{domain => [scanode], report_cb => fun ?MODULE:format_report/1}).
+    %% The macro, so that logger:set_module_level(scanode_port, debug) works for the program's lines.
+    ?LOG(Level, Report, #{domain => [scanode], report_cb => fun ?MODULE:format_report/1}).
 
 -spec level(term()) -> logger:level().
 level(Level) ->
     case lists:member(Level, [debug, info, notice, warning, error]) of
         true -> Level;
-        false -> info
+        false -> notice
     end.
 
 -spec severity(term()) -> logger:level().
