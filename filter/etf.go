@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/bits"
 
 	"scanode/etf"
 )
@@ -48,29 +49,35 @@ func (etfExtractor) extract(r *row) error {
 	off := 6
 	for i, n := uint32(0), binary.BigEndian.Uint32(b[2:]); i < n && r.missing > 0; i++ {
 		w := load(b, off)
-		if w>>40 != etfPair {
-			if !etfLargePair(b[off:]) {
-				return etfNoPair(b[off:], i)
+		p := r.etf.at(i)
+		if w>>8 != p.head {
+			p.head = w >> 8
+			if w>>40 != etfPair {
+				if p.head = noHead; !etfLargePair(b[off:]) {
+					return etfNoPair(b[off:], i)
+				}
+				off += 3 // so much longer is the header
+				w = load(b, off)
 			}
-			off += 3 // so much longer is the header
-			w = load(b, off)
+			p.size = w >> 8 & math.MaxUint32
 		}
-		size := w >> 8 & math.MaxUint32
-		if 7+size >= uint64(len(b)-off) {
+		if 7+p.size >= uint64(len(b)-off) {
 			return rowEnds("the name of field", i)
 		}
 		name := off + 7
-		off = name + int(size)
-		c := &etfSizes[b[off]]
-		cell := c.of(load(b, off))
-		if c.base == 0 || cell > uint64(len(b)-off) {
+		off = name + int(p.size)
+		if tag := b[off]; tag != p.tag {
+			p.learn(tag, &etfSizes)
+		}
+		cell := p.cell.of(b, off)
+		if cell-1 >= uint64(len(b)-off) { // 0, or more than there is
 			rest, err := etf.Skip(b[off:])
 			if err != nil {
 				return &RowError{Field: string(b[name:off]), Msg: "broken value: " + err.Error()}
 			}
 			cell = uint64(len(b) - off - len(rest))
 		}
-		if r.lens>>min(size, longName)&1 != 0 {
+		if r.lens>>min(p.size, longName)&1 != 0 {
 			if at := r.find(b[name:off]); at >= 0 {
 				if err := setETF(r, at, off, int(cell)); err != nil {
 					return err
@@ -143,8 +150,9 @@ func (v *value) setBig(sign byte, digits []byte) {
 		digits = digits[:len(digits)-1]
 	}
 	v.kind, v.neg = kindInt, sign != 0
-	for i, d := range digits {
-		v.mag |= uint64(d) << (8 * i)
+	if n := len(digits); n > 0 {
+		// load reads the digits as the upper bytes of a word, the lowest first.
+		v.mag = bits.ReverseBytes64(load(digits[:n:n], 0))
 	}
 }
 

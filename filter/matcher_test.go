@@ -158,6 +158,30 @@ func TestRowErrors(t *testing.T) {
 
 const math32 = -1<<31 - 1
 
+// TestRowsDoNotInfluenceEachOther matches rows that begin alike in all orders:
+// what one row taught about the next must not make a broken one pass.
+func TestRowsDoNotInfluenceEachOther(t *testing.T) {
+	filter := expr("=", typed("n", "sint64"), value1(int64(5)))
+	var objects [][]byte
+	for _, row := range []string{
+		"h\x02m\x00\x00\x00\x01na\x05", "i\x00\x00\x00\x02m\x00\x00\x00\x01na\x05", // whole
+		"\x00\x02m\x00\x00\x00\x01na\x05", "\x00\x00\x00\x00\x00\x00\x00na\x05", "h\x02m\x00\x00\x00\x02na\x05",
+		"h\x02m\x00\x00\x00\x01nm\x00\x00\x00\x01a", "h\x02m\x00\x00\x00\x01nm\x00\x00\x00\x02a", "h\x02m\x00\x00\x00\x01n\x00\x05", "",
+	} {
+		objects = append(objects, object(EncodingETF, []byte("\x83l\x00\x00\x00\x01"+row)))
+	}
+	for _, row := range []string{"\xa1n\x05", "\xd9\x01n\x05", "\xa1n\xd0\x05", "\xa2n\x05", "\x01n\x05", "\x00\x05", "\xa1n\x91\x05", "\xa1n\xc1", ""} {
+		objects = append(objects, object(EncodingMsgpack, []byte("\x81"+row)))
+	}
+	m := matcher(t, filter)
+	for _, first := range objects {
+		for _, second := range objects {
+			sameVerdict(t, m, filter, first)
+			sameVerdict(t, m, filter, second)
+		}
+	}
+}
+
 // TestExtractorsAreOptional reads only the encodings it was given.
 func TestExtractorsAreOptional(t *testing.T) {
 	e, err := Parse(expr("=", typed("n", "sint64"), value1(int64(5))))

@@ -73,33 +73,34 @@ func (msgpackExtractor) extract(r *row) error {
 			return rowEnds("field", i)
 		}
 		w := load(b, off)
-		size := w >> 56 & 0x1f
-		if w>>61 == mpFixStr>>5 {
-			off++
-		} else {
-			var head int
-			if head, size = msgpackLongName(w); head == 0 {
-				return &RowError{Msg: fmt.Sprintf("name of field %d of the row is no str: %s", i+1, describe(b[off:]))}
-			}
-			if off += head; off > len(b) {
-				return rowEnds("the name of field", i)
+		p := r.msgpack.at(i)
+		head := 1
+		if w>>56 != p.head {
+			p.head, p.size = w>>56, w>>56&0x1f
+			if w>>61 != mpFixStr>>5 {
+				p.head = noHead
+				if head, p.size = msgpackLongName(w); head == 0 {
+					return &RowError{Msg: fmt.Sprintf("name of field %d of the row is no str: %s", i+1, describe(b[off:]))}
+				}
 			}
 		}
-		if size >= uint64(len(b)-off) {
+		if uint64(head)+p.size >= uint64(len(b)-off) {
 			return rowEnds("the name of field", i)
 		}
-		name := off
-		off += int(size)
-		c := &msgpackSizes[b[off]]
-		cell := c.of(load(b, off))
-		if c.base == 0 || cell > uint64(len(b)-off) {
+		name := off + head
+		off = name + int(p.size)
+		if tag := b[off]; tag != p.tag {
+			p.learn(tag, &msgpackSizes)
+		}
+		cell := p.cell.of(b, off)
+		if cell-1 >= uint64(len(b)-off) { // 0, or more than there is
 			rest, err := msgpack.Skip(b[off:])
 			if err != nil {
 				return &RowError{Field: string(b[name:off]), Msg: "broken value: " + err.Error()}
 			}
 			cell = uint64(len(b) - off - len(rest))
 		}
-		if r.lens>>min(size, longName)&1 != 0 {
+		if r.lens>>min(p.size, longName)&1 != 0 {
 			if at := r.find(b[name:off]); at >= 0 {
 				if err := setMsgpack(r, at, off, int(cell)); err != nil {
 					return err
@@ -231,12 +232,12 @@ func describe(b []byte) string {
 		return "nil"
 	case c == 0xc1:
 		return "the unused byte 0xc1"
-	case msgpackSizes[c].of(load(b, 0)) > uint64(len(b)):
+	case msgpackSizes[c].of(b, 0) > uint64(len(b)):
 		return fmt.Sprintf("a value cut off, beginning 0x%02x", c)
 	case c&0xe0 == mpFixStr:
 		return "text " + show(b[1:1+c&0x1f])
 	}
-	size := msgpackSizes[b[0]].of(load(b, 0))
+	size := msgpackSizes[b[0]].of(b, 0)
 	text := v.setTagged(b)
 	switch {
 	case text > 0:

@@ -24,8 +24,10 @@ type row struct {
 	index map[string]uint16
 	// slots: those of the fields, then constants. Only the former change.
 	slots   []slot
-	fields  int    // number of slots that belong to fields
-	missing int    // names not found yet
+	fields  int // number of slots that belong to fields
+	missing int // names not found yet
+	etf     positions
+	msgpack positions
 	payload []byte // what slots' offsets point into, for the time of one Match
 }
 
@@ -79,6 +81,8 @@ func newRow(e *Expr) *row {
 		}
 	}
 	r.fields = len(r.slots)
+	r.etf.reset(&etfSizes)
+	r.msgpack.reset(&msgpackSizes)
 	return r
 }
 
