@@ -142,8 +142,8 @@ stored(Cell, timestamp) when is_integer(Cell), Cell >= 0, Cell < 1 bsl 64 -> Cel
 stored(Cell, timestamp) when is_float(Cell), Cell >= 0.0, Cell < 1.8446744073709551616e19, trunc(Cell) == Cell -> trunc(Cell);
 stored(Cell, double) when is_integer(Cell), abs(Cell) < 1 bsl 64 -> float(Cell);
 stored(Cell, double) when is_float(Cell) -> Cell;
-stored(Cell, boolean) when Cell =:= true; Cell =:= 1 -> true;
-stored(Cell, boolean) when Cell =:= false; Cell =:= 0 -> false;
+stored(Cell, boolean) when Cell =:= true; Cell == 1 -> true;
+stored(Cell, boolean) when Cell =:= false; Cell == 0 -> false;
 stored(Cell, varchar) when is_binary(Cell) -> Cell;
 %% Not equal to any binary.
 stored(Cell, varchar) -> {other, Cell};
