@@ -60,7 +60,7 @@ func (s *store) leave() error {
 	if uerr := s.fence.unlock(); err == nil {
 		err = uerr
 	}
-	s.engine.unregister(s.key)
+	s.engine.unregister(s.dir)
 	s.mu.Lock()
 	s.lingering = s.iters > 0
 	last := !s.lingering
@@ -92,7 +92,7 @@ func (s *store) release() error {
 	s.fence.barrier()
 	err := s.fence.unlock()
 	s.fence.drop()
-	s.engine.unregister(s.key)
+	s.engine.unregister(s.dir)
 	return err
 }
 

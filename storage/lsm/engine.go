@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -53,7 +54,7 @@ type Engine struct {
 	compactor *compactor
 
 	mu   sync.Mutex
-	open map[string]struct{} // directories open or being opened, resolved
+	open map[string]struct{} // directories open or being opened, by their real names
 }
 
 var _ storage.Engine = (*Engine)(nil)
@@ -115,11 +116,11 @@ func (e *Engine) openDir(dir string, set settings, o storage.Options) (*store, e
 			return nil, err
 		}
 	}
-	key, err := e.register(dir)
+	dir, err := e.register(dir)
 	if err != nil {
 		return nil, err
 	}
-	s := newStore(e, dir, key)
+	s := newStore(e, dir)
 	if err := e.start(s, set, o); err != nil {
 		s.discard()
 		return nil, err
@@ -147,10 +148,7 @@ func (e *Engine) permit(dir string, o storage.Options) error {
 func (e *Engine) start(s *store, set settings, o storage.Options) error {
 	var err error
 	if s.lock, err = pebble.LockDirectory(s.dir, s.fence); err != nil {
-		if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) {
-			return fmt.Errorf("%w: another process has it open", storage.ErrLocked)
-		}
-		return err
+		return lockError(err)
 	}
 	// Another process may have been faster than the lock.
 	if err := e.permit(s.dir, o); err != nil {
@@ -176,26 +174,38 @@ func (e *Engine) start(s *store, set settings, o storage.Options) error {
 	return err
 }
 
-// register books dir for one store of this process. The file lock alone does
-// not do: to one process it is granted twice under two names of a directory.
-func (e *Engine) register(dir string) (key string, err error) {
-	key = dir
+// lockError tells a lock that is held from a disk that fails.
+func lockError(err error) error {
+	switch {
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("%w: another process has it open", storage.ErrLocked)
+	case strings.Contains(err.Error(), "lock held by current process"): // by another Engine
+		return fmt.Errorf("%w: this process has it open", storage.ErrLocked)
+	}
+	return err
+}
+
+// register books dir for one store of this engine and returns its real name.
+// The file lock alone does not do: under two names of a directory the system
+// grants it twice to one process.
+func (e *Engine) register(dir string) (string, error) {
 	if vfs.Root(e.fs) == vfs.Default {
-		if key, err = filepath.EvalSymlinks(dir); err != nil {
+		var err error
+		if dir, err = filepath.EvalSymlinks(dir); err != nil {
 			return "", err
 		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if _, ok := e.open[key]; ok {
+	if _, ok := e.open[dir]; ok {
 		return "", fmt.Errorf("%w: this process has it open", storage.ErrLocked)
 	}
-	e.open[key] = struct{}{}
-	return key, nil
+	e.open[dir] = struct{}{}
+	return dir, nil
 }
 
-func (e *Engine) unregister(key string) {
+func (e *Engine) unregister(dir string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.open, key)
+	delete(e.open, dir)
 }

@@ -3,7 +3,6 @@ package lsm
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -16,23 +15,46 @@ import (
 
 var errDisk = errors.New("injected: input/output error")
 
-// faults injects errDisk into the operations for which fail returns true; n
+// injector injects errDisk into the operations for which fail returns true; n
 // counts them from the last call of arm.
-type faults struct {
+type injector struct {
+	reads bool // count and fail reads as well as writes
+
+	mu   sync.Mutex
 	n    int
 	fail func(n int, op errorfs.Op) bool
 }
 
-func (f *faults) String() string { return "faults" }
-func (f *faults) MaybeError(op errorfs.Op) error {
-	if f.fail == nil {
+// String implements errorfs.Injector.
+func (i *injector) String() string { return "injector" }
+
+// MaybeError implements errorfs.Injector.
+func (i *injector) MaybeError(op errorfs.Op) error {
+	if !i.reads && op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
 		return nil
 	}
-	f.n++
-	if f.fail(f.n-1, op) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.fail == nil {
+		return nil
+	}
+	i.n++
+	if i.fail(i.n-1, op) {
 		return errDisk
 	}
 	return nil
+}
+
+func (i *injector) arm(fail func(n int, op errorfs.Op) bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.n, i.fail = 0, fail
+}
+
+func (i *injector) count() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.n
 }
 
 func put(k, v string) []storage.Op {
@@ -56,9 +78,8 @@ func TestWriteFaults(t *testing.T) {
 }
 
 func writeFault(t *testing.T, at int, sticky bool) (reached bool) {
-	_ = runtime.NumGoroutine
 	mem := vfs.NewCrashableMem()
-	inj := &lockedFaults{}
+	inj := &injector{}
 	e := New(Config{FS: errorfs.Wrap(mem, inj)})
 	defer e.Close()
 	o := storage.Options{CreateIfMissing: true, Engine: map[string]any{"write_buffer_size": int64(256 << 10)}}
@@ -121,31 +142,4 @@ func writeFault(t *testing.T, at int, sticky bool) (reached bool) {
 		}
 	}
 	return reached
-}
-
-type lockedFaults struct {
-	mu sync.Mutex
-	f  faults
-}
-
-func (l *lockedFaults) String() string { return "faults" }
-func (l *lockedFaults) MaybeError(op errorfs.Op) error {
-	switch op.Kind.ReadOrWrite() {
-	case errorfs.OpIsWrite:
-	default:
-		return nil
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.f.MaybeError(op)
-}
-func (l *lockedFaults) arm(fail func(int, errorfs.Op) bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.f = faults{fail: fail}
-}
-func (l *lockedFaults) count() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.f.n
 }

@@ -18,8 +18,7 @@ import (
 // store is one open directory.
 type store struct {
 	engine *Engine
-	dir    string
-	key    string // in the engine's list of open directories
+	dir    string // its real name, as in the engine's list
 	fence  *fence
 	member *member
 	lock   *pebble.Lock
@@ -48,11 +47,10 @@ type store struct {
 	stalled          atomic.Pointer[string] // why writes wait now
 }
 
-func newStore(e *Engine, dir, key string) *store {
+func newStore(e *Engine, dir string) *store {
 	s := &store{
 		engine:    e,
 		dir:       dir,
-		key:       key,
 		parked:    make(chan struct{}),
 		snapshots: make(map[*snapshot]struct{}),
 	}
