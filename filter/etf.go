@@ -78,7 +78,7 @@ func (etfExtractor) extract(r *row) error {
 			cell = uint64(len(b) - off - len(rest))
 		}
 		if r.lens>>min(p.size, longName)&1 != 0 {
-			if at := r.find(b[name:off]); at >= 0 {
+			if at := r.find(b, name, int(p.size)); at >= 0 {
 				if err := setETF(r, at, off, int(cell)); err != nil {
 					return err
 				}

@@ -34,6 +34,7 @@ type row struct {
 // rowName is a field's name and its slots, slots[from:to].
 type rowName struct {
 	text     string
+	word     uint64 // the first eight bytes as load reads them
 	from, to uint16
 	found    bool
 }
@@ -69,6 +70,7 @@ func newRow(e *Expr) *row {
 	for i := range r.names {
 		n := &r.names[i]
 		r.index[n.text] = uint16(i)
+		n.word = load([]byte(n.text), 0)
 		n.from = uint16(len(r.slots))
 		for _, t := range types[n.text] {
 			r.slots = append(r.slots, slot{typ: t})
@@ -129,22 +131,29 @@ func (r *row) reset(payload []byte) {
 	r.payload = payload
 }
 
-// find returns the index of the named field that is still missing, or -1. The
-// caller has tested r.lens.
-func (r *row) find(name []byte) int {
-	n := min(len(name), longName)
+// find returns the index of the named field whose name is b[off:off+size] and that
+// is still missing, or -1. The caller has tested r.lens.
+func (r *row) find(b []byte, off, size int) int {
+	n := min(size, longName)
 	from, to := int(r.first[n]), int(r.first[n+1])
 	if to-from > maxTries {
-		i, ok := r.index[string(name)]
-		if !ok || r.names[i].found {
-			return -1
-		}
-		return int(i)
+		return r.search(b[off : off+size])
 	}
+	// One comparison of words decides for short names and nearly does for others.
+	word := load(b, off) &^ (1<<(64-8*min(uint64(size), 8)) - 1)
 	for i := from; i < to; i++ {
-		if r.names[i].text == string(name) && !r.names[i].found {
+		name := &r.names[i]
+		if name.word == word && !name.found && (size <= 8 || name.text == string(b[off:off+size])) {
 			return i
 		}
+	}
+	return -1
+}
+
+// search is find for one of many names.
+func (r *row) search(name []byte) int {
+	if i, ok := r.index[string(name)]; ok && !r.names[i].found {
+		return int(i)
 	}
 	return -1
 }
