@@ -61,9 +61,15 @@ func (c *call) begin(n int) []byte {
 	return append(etf.AppendTupleHeader(dst, 2), c.tag...)
 }
 
-// send sends a finished reply. A failure means that the BEAM is gone, and the
-// transport says so by itself.
-func (c *call) send(reply []byte) { _ = c.to.send(c.link.peer, reply, nil) }
+// send sends a finished reply. If that one cannot be sent, because it is larger
+// than the transport's frames, the caller hears so.
+func (c *call) send(reply []byte) {
+	var r *reason
+	if err := c.link.deliver(c.to, reply, nil); errors.As(err, &r) {
+		short := etf.AppendAtom(etf.AppendTupleHeader(c.begin(64), 2), "error")
+		_ = c.link.deliver(c.to, r.append(short), nil)
+	}
+}
 
 func (c *call) ok() { c.send(etf.AppendAtom(c.begin(8), "ok")) }
 

@@ -1,6 +1,10 @@
 package server
 
-import "scanode/etf"
+import (
+	"errors"
+
+	"scanode/etf"
+)
 
 // Peer is the BEAM at the other end of a transport, as much of it as the server
 // needs. The port's connection and the node's links are Peers.
@@ -26,9 +30,25 @@ type address struct {
 	alias etf.Ref // of no words when there is none
 }
 
-func (a address) send(p Peer, head, body []byte) error {
-	if a.alias.Len > 0 {
-		return p.SendAlias(a.alias, head, body)
+// errPeerGone says that nobody is there to be told any more.
+var errPeerGone = errors.New("the peer is gone")
+
+// deliver sends a message. The error is errPeerGone, or a reason if only this
+// message cannot be sent: it is larger than the transport's frames, say.
+func (l *Link) deliver(to address, head, body []byte) error {
+	var err error
+	if to.alias.Len > 0 {
+		err = l.peer.SendAlias(to.alias, head, body)
+	} else {
+		err = l.peer.Send(to.pid, head, body)
 	}
-	return p.Send(a.pid, head, body)
+	if err == nil {
+		return nil
+	}
+	select {
+	case <-l.peer.Done():
+		return errPeerGone
+	default:
+		return reasonf(tagIO, "a message of %d bytes cannot be sent: %v", len(head)+len(body), err)
+	}
 }

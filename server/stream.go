@@ -12,9 +12,6 @@ import (
 	"scanode/storage"
 )
 
-// errPeerGone ends a scan whose consumer cannot be told any more.
-var errPeerGone = errors.New("the consumer is gone")
-
 // Bounds of a scan's options.
 const (
 	defaultBatchBytes   = 128 << 10
@@ -214,22 +211,14 @@ func parseScan(b []byte, w *scan.Window) (scan.Request, error) {
 
 // Batch sends {scan_batch, Ref, Bin}.
 func (st *stream) Batch(bin []byte) error {
-	head := etf.AppendBinaryHeader(st.head, len(bin))
-	if err := st.to.send(st.link.peer, head, bin); err != nil {
-		return errPeerGone
-	}
-	return nil
+	return st.link.deliver(st.to, etf.AppendBinaryHeader(st.head, len(bin)), bin)
 }
 
 // Progress sends {scan_progress, Ref, RowsRead}.
 func (st *stream) Progress(rowsRead int64) error {
 	st.watch()
 	msg := etf.AppendAtom(etf.AppendTupleHeader(nil, 3), "scan_progress")
-	msg = etf.AppendInt64(append(msg, st.ref...), rowsRead)
-	if err := st.to.send(st.link.peer, msg, nil); err != nil {
-		return errPeerGone
-	}
-	return nil
+	return st.link.deliver(st.to, etf.AppendInt64(append(msg, st.ref...), rowsRead), nil)
 }
 
 // Blocked begins to watch the consumer.
@@ -258,5 +247,5 @@ func (st *stream) end(totals scan.Totals, err error) {
 		msg = etf.AppendInt64(etf.AppendAtom(msg, "rows"), totals.Rows)
 		msg = etf.AppendInt64(etf.AppendAtom(msg, "batches"), totals.Batches)
 	}
-	_ = st.to.send(st.link.peer, msg, nil)
+	_ = st.link.deliver(st.to, msg, nil)
 }
