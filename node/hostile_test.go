@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -290,10 +289,7 @@ func TestBadHandshakes(t *testing.T) {
 	}
 	linkAs(t, n, "peer@h").ping(1)
 	n.Close()
-	if left := goroutines(); left != 0 {
-		buf := make([]byte, 1<<20)
-		t.Errorf("%d goroutines are left\n%s", left, buf[:runtime.Stack(buf, true)])
-	}
+	awaitNoGoroutines(t)
 	r.next(t, "up")
 	r.next(t, "down")
 	if len(r.events) > 0 {

@@ -331,8 +331,18 @@ func TestConfigRefused(t *testing.T) {
 	}
 }
 
-// goroutines returns how many goroutines run code of this package.
-func goroutines() int {
-	buf := make([]byte, 1<<20)
-	return strings.Count(string(buf[:runtime.Stack(buf, true)]), "created by scanode/node.")
+// awaitNoGoroutines returns when no goroutine runs code of a node or a link. It
+// gives those that are at their end already the chance to get there.
+func awaitNoGoroutines(t *testing.T) {
+	t.Helper()
+	buf := make([]byte, 4<<20)
+	for ctx := testContext(t); ; runtime.Gosched() {
+		stacks := string(buf[:runtime.Stack(buf, true)])
+		if !strings.Contains(stacks, "node.(*Node)") && !strings.Contains(stacks, "node.(*Link)") {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("goroutines are left:\n%s", stacks)
+		}
+	}
 }
