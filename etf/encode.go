@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// AppendTerm appends any term, in the form the BEAM would write. What it
+// AppendTerm appends any term, each list as LIST_EXT. What it
 // appends, every release from OTP 23 reads, Opaque terms aside, which are
 // checked as [Check] does and copied.
 //

@@ -49,8 +49,7 @@ func badValue(off int, msg string) error { return &Error{off, msg, ErrValue} }
 
 // shift moves the offset of an error of a part that starts at off.
 func shift(err error, off int) error {
-	var e *Error
-	if off != 0 && errors.As(err, &e) {
+	if e, ok := err.(*Error); ok && off != 0 {
 		return &Error{e.Off + off, e.Msg, e.Err}
 	}
 	return err

@@ -13,12 +13,12 @@ const MaxDepth = 256
 func Skip(b []byte) (rest []byte, err error) {
 	// The flat loop knows how many terms are still to come, but not how deep it
 	// is. No term can be nested deeper than the number of containers seen, so
-	// with few of them the depth needs no watching; with many, and for anything
-	// rare or wrong, skipTerm does the work from the start.
+	// with few of them, as in a row, the depth needs no watching; with many, and
+	// for anything wrong, skipDeep does the work from the start.
 	off, left, containers := 0, uint64(1), 0
 	for ; left > 0; left-- {
 		if off >= len(b) {
-			return skipWatched(b)
+			return skipDeep(b)
 		}
 		switch b[off] {
 		case TagSmallInteger:
@@ -31,62 +31,90 @@ func Skip(b []byte) (rest []byte, err error) {
 			off++
 		case TagSmallAtomUTF8, TagSmallAtom:
 			if len(b)-off < 2 {
-				return skipWatched(b)
+				return skipDeep(b)
 			}
 			off += 2 + int(b[off+1])
 		case TagAtom, TagAtomUTF8, TagString:
 			if len(b)-off < 3 {
-				return skipWatched(b)
+				return skipDeep(b)
 			}
 			off += 3 + int(binary.BigEndian.Uint16(b[off+1:]))
 		case TagBinary:
 			if len(b)-off < 5 {
-				return skipWatched(b)
+				return skipDeep(b)
 			}
 			n := binary.BigEndian.Uint32(b[off+1:])
 			if uint64(n) > uint64(len(b)-off) {
-				return skipWatched(b)
+				return skipDeep(b)
 			}
 			off += 5 + int(n)
 		case TagSmallBig:
 			if len(b)-off < 3 {
-				return skipWatched(b)
+				return skipDeep(b)
 			}
 			off += 3 + int(b[off+1])
 		case TagSmallTuple:
 			if len(b)-off < 2 {
-				return skipWatched(b)
+				return skipDeep(b)
 			}
 			left += uint64(b[off+1])
 			off += 2
 			containers++
-		case TagList:
-			if len(b)-off < 5 {
-				return skipWatched(b)
-			}
-			left += uint64(binary.BigEndian.Uint32(b[off+1:])) + 1
-			off += 5
-			containers++
 		default:
-			return skipWatched(b)
+			next, n, err := head(b, off)
+			if err != nil {
+				return skipDeep(b)
+			}
+			if off = next; n > 0 {
+				left += uint64(n)
+				containers++
+			}
 		}
 		if containers > MaxDepth {
-			return skipWatched(b)
+			return skipDeep(b)
 		}
 	}
 	if off > len(b) {
-		return skipWatched(b)
+		return skipDeep(b)
 	}
 	return b[off:], nil
 }
 
-// skipWatched is Skip by definition: it watches the depth and names the error.
-func skipWatched(b []byte) ([]byte, error) {
-	off, err := walk(b, 0, 0, structure)
-	if err != nil {
-		return nil, err
+// skipDeep is Skip by definition: it watches the depth and names the error. Its
+// stack of 2 KiB would cost more than all of a small term.
+func skipDeep(b []byte) ([]byte, error) {
+	var around [MaxDepth]int // parts left in each container around the current one
+	off, left, depth := 0, 1, 0
+	for {
+		for ; left == 0; left = around[depth] {
+			if depth == 0 {
+				return b[off:], nil
+			}
+			depth--
+		}
+		left--
+		if off < len(b) && fixedSize[b[off]] == 0 { // funs, local terms, unknown tags
+			next, err := walk(b, off, depth, structure)
+			if err != nil {
+				return nil, err
+			}
+			off = next
+			continue
+		}
+		next, n, err := head(b, off)
+		if err != nil {
+			return nil, err
+		}
+		if n > 0 {
+			if depth == MaxDepth {
+				return nil, tooDeep(off)
+			}
+			around[depth] = left
+			depth++
+			left = n
+		}
+		off = next
 	}
-	return b[off:], nil
 }
 
 // SkipVersion checks and drops the version byte 131.
