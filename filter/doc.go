@@ -26,6 +26,10 @@
 //	program  0: slot 1 = constant 0       yes → accept  no → reject
 //	         1: slot 0 > slot 2 (uint64)  yes → 0       no → reject   ← entry
 //
+// Rows of one table look alike, so an extractor guesses that a field begins as the
+// one at its place in the row before did, and checks. That is for speed alone: no
+// answer depends on the rows before.
+//
 // # Lifetime of slices
 //
 // Parse copies what it keeps of the term. A Matcher holds on to no object after

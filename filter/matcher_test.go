@@ -123,7 +123,7 @@ func TestRowErrors(t *testing.T) {
 	}{
 		{"abc", `text <<"abc">>`},
 		{int64(-5), "integer -5"},
-		{int64(math32), "integer -2147483649"},
+		{int64(-1<<31 - 1), "integer -2147483649"},
 		{1.5, "float 1.5"},
 		{raw{0xc0}, "nil"},
 		{raw{0x91, 1}, "an array"},
@@ -155,8 +155,6 @@ func TestRowErrors(t *testing.T) {
 		}
 	}
 }
-
-const math32 = -1<<31 - 1
 
 // TestRowsDoNotInfluenceEachOther matches rows that begin alike in all orders:
 // what one row taught about the next must not make a broken one pass.

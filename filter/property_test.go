@@ -12,9 +12,11 @@ import (
 )
 
 // names are the fields rows and filters are drawn from: equal lengths, a prefix,
-// the empty one, one beyond longName.
-var names = []string{"a", "b", "ab", "time", "timf", "", "a\x00b",
-	"a name of more than sixty-three bytes, to reach the list of the long ones"}
+// the empty one, some that differ behind the first eight bytes, some of more than
+// longName.
+var names = []string{"a", "b", "ab", "time", "timf", "", "a\x00b", "nine byte", "nine byt2",
+	"a name of more than sixty-three bytes, to reach the list of the long ones",
+	"a name of more than sixty-three bytes, to reach the list of the long ones 2"}
 
 // common draws a value both encodings hold.
 func common(t *rapid.T) any {
@@ -127,6 +129,29 @@ func sameVerdict(t interface {
 		t.Fatalf("error %#v is no *RowError with a text", err)
 	}
 	return got, err
+}
+
+// TestEveryValueUnderEveryType puts each value of the lists under each type and
+// compares it for equality with constants around zero and at the bounds.
+func TestEveryValueUnderEveryType(t *testing.T) {
+	constants := []etf.Term{int64(0), int64(1), int64(5), int64(-5), int64(math.MaxInt64), int64(math.MinInt64),
+		new(big.Int).SetUint64(1 << 63), new(big.Int).SetUint64(math.MaxUint64), 5.0, []byte("abc"), []byte{}, etf.List{}}
+	for _, typ := range allTypes {
+		for _, k := range constants {
+			filter := expr("=", typed("a", typ), value1(k))
+			e, err := Parse(filter)
+			if err != nil {
+				continue
+			}
+			m := NewMatcher(e, DefaultExtractors())
+			for _, v := range rareETF {
+				sameVerdict(t, m, filter, object(EncodingETF, etfRow(field{"a", v})))
+			}
+			for _, v := range rarePacked {
+				sameVerdict(t, m, filter, object(EncodingMsgpack, msgpackRow(field{"a", v})))
+			}
+		}
+	}
 }
 
 // TestMatchAgreesWithNaive draws filters and whole rows of every content.
