@@ -1,6 +1,9 @@
 package msgpack
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"fmt"
+)
 
 // MaxDepth is how many arrays and maps may be around a value.
 const MaxDepth = 256
@@ -12,11 +15,11 @@ func Skip(b []byte) (rest []byte, err error) {
 	// The flat loop knows how many values are still to come, but not how deep it
 	// is. No value can be nested deeper than the number of containers seen, so
 	// with few of them the depth needs no watching; with many, and for anything
-	// rare or wrong, skipValue does the work from the start.
+	// wrong, skipDeep does the work from the start.
 	off, left, containers := 0, uint64(1), 0
 	for ; left > 0; left-- {
 		if off >= len(b) {
-			return skipWatched(b)
+			return skipDeep(b)
 		}
 		c := b[off]
 		l := leads[c]
@@ -31,13 +34,13 @@ func Skip(b []byte) (rest []byte, err error) {
 			}
 		case c == leadStr8 || c == leadBin8:
 			if len(b)-off < 2 {
-				return skipWatched(b)
+				return skipDeep(b)
 			}
 			off += 2 + int(b[off+1])
 		default:
 			next, n, err := head(b, off)
 			if err != nil {
-				return skipWatched(b)
+				return skipDeep(b)
 			}
 			if off = next; n > 0 {
 				left += uint64(n)
@@ -45,40 +48,42 @@ func Skip(b []byte) (rest []byte, err error) {
 			}
 		}
 		if containers > MaxDepth {
-			return skipWatched(b)
+			return skipDeep(b)
 		}
 	}
 	if off > len(b) {
-		return skipWatched(b)
+		return skipDeep(b)
 	}
 	return b[off:], nil
 }
 
-// skipWatched is Skip by definition: it watches the depth and names the error.
-func skipWatched(b []byte) ([]byte, error) {
-	off, err := skipValue(b, 0, 0)
-	if err != nil {
-		return nil, err
-	}
-	return b[off:], nil
-}
-
-// skipValue returns the offset after the value at off, which has depth
-// containers around it.
-func skipValue(b []byte, off, depth int) (int, error) {
-	next, n, err := head(b, off)
-	if err != nil {
-		return 0, err
-	}
-	if n > 0 && depth >= MaxDepth {
-		return 0, &Error{off, "nested deeper than 256", ErrLimit}
-	}
-	for range n {
-		if next, err = skipValue(b, next, depth+1); err != nil {
-			return 0, err
+// skipDeep is Skip by definition: it watches the depth and names the error. Its
+// stack of 2 KiB would cost more than all of a small value.
+func skipDeep(b []byte) ([]byte, error) {
+	var around [MaxDepth]int // parts left in each container around the current one
+	off, left, depth := 0, 1, 0
+	for {
+		for ; left == 0; left = around[depth] {
+			if depth == 0 {
+				return b[off:], nil
+			}
+			depth--
 		}
+		left--
+		next, n, err := head(b, off)
+		if err != nil {
+			return nil, err
+		}
+		if n > 0 {
+			if depth == MaxDepth {
+				return nil, &Error{off, fmt.Sprintf("nested deeper than %d", MaxDepth), ErrLimit}
+			}
+			around[depth] = left
+			depth++
+			left = n
+		}
+		off = next
 	}
-	return next, nil
 }
 
 // head measures the value at off: next is the offset after its own bytes, where
