@@ -34,8 +34,9 @@ type Config struct {
 
 // Conn is the connection to the BEAM that started the program.
 type Conn struct {
-	cfg Config
-	r   *bufio.Reader
+	cfg  Config
+	r    *bufio.Reader
+	done chan struct{} // closed when Serve has returned
 
 	wmu sync.Mutex // held while a frame is written
 	w   io.Writer
@@ -59,7 +60,8 @@ func New(r io.Reader, w io.Writer, cfg Config) (*Conn, error) {
 	if cfg.MaxFrameBytes == 0 {
 		cfg.MaxFrameBytes = DefaultMaxFrameBytes
 	}
-	c := &Conn{cfg: cfg, r: bufio.NewReaderSize(r, 64<<10), w: w, monitors: map[etf.Pid]map[*monitor]struct{}{}}
+	c := &Conn{cfg: cfg, r: bufio.NewReaderSize(r, 64<<10), done: make(chan struct{}), w: w,
+		monitors: map[etf.Pid]map[*monitor]struct{}{}}
 	hello, err := etf.AppendTerm(nil, etf.Tuple{etf.Atom("hello"), etf.Map{
 		{Key: etf.Atom("version"), Value: []byte(cfg.Version)},
 		{Key: etf.Atom("protocol"), Value: int64(protocolVersion)},
@@ -75,6 +77,7 @@ func New(r io.Reader, w io.Writer, cfg Config) (*Conn, error) {
 // follows cannot be trusted. Before it returns, every monitored process counts
 // as dead.
 func (c *Conn) Serve(h Handler) error {
+	defer close(c.done)
 	defer c.allDown()
 	for {
 		frame, err := readFrame(c.r, c.cfg.MaxFrameBytes)
@@ -115,6 +118,9 @@ func readDown(msg []byte) (etf.Pid, bool) {
 	pid, _, err := etf.ReadPid(rest)
 	return pid, err == nil
 }
+
+// Done is closed when Serve has returned.
+func (c *Conn) Done() <-chan struct{} { return c.done }
 
 // Node names the peer in logs and as the owner of handles.
 func (c *Conn) Node() etf.Atom { return "port" }
