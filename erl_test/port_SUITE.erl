@@ -1,5 +1,4 @@
-%% The default transport: a program of this BEAM's own. What a user sees of opening, reading and writing, and of every way the program can be missing,
-%% wrong or gone.
+%% The default transport: a program of this BEAM's own. What a user sees of opening, reading and writing, of its handles, and of the program's end.
 -module(port_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -23,15 +22,6 @@
     application_stopped/1,
     own_program/1,
     own_program_under_a_supervisor/1,
-    missing_executable/1,
-    wrong_executable/1,
-    silent_executable/1,
-    other_version/1,
-    many_failed_starts/1,
-    fault_after_hello/1,
-    nonsense_after_hello/1,
-    crash_report_is_logged/1,
-    log_lines_are_logged/1,
     too_large_a_write/1,
     large_values/1,
     wrong_types/1,
@@ -254,25 +244,12 @@ program_terminated(Config) ->
     {ok, Db} = scanode:open(Dir, #{}),
     ok = scanode:put(Db, <<"k">>, <<"not synced">>),
     ok = test_program:kill("TERM", test_program:os_pid()),
-    #{report := #{status := 0, report := <<>>}} = await_log(fun(Report) -> is_map_key(status, Report) end),
+    #{report := #{status := 0, report := <<>>}} = test_program:await_log(fun(Report) -> is_map_key(status, Report) end),
     ok = test_program:release_logs(),
     says_closed(Db),
     {ok, Again} = scanode:open(Dir, #{}),
     {ok, <<"not synced">>} = scanode:get(Again, <<"k">>),
     ok = scanode:close(Again).
-
-%% The first event whose report fits, as #{level, report, text}.
-await_log(Fits) ->
-    receive
-        {log, #{level := Level, msg := {report, Report}, meta := #{report_cb := Format}}} ->
-            case Fits(Report) of
-                true ->
-                    {Pattern, Args} = Format(Report),
-                    #{level => Level, report => Report, text => lists:flatten(io_lib:format(Pattern, Args))};
-                false ->
-                    await_log(Fits)
-            end
-    end.
 
 %% A second BEAM with a program of its own is killed: nobody is left to close the program's standard input but the kernel.
 beam_killed(Config) ->
@@ -347,150 +324,6 @@ own_program_under_a_supervisor(_Config) ->
     ?assertError(badarg, scanode:child_spec([{name, "a string"}])),
     ?assertError(badarg, scanode:start_link([{start_timeout, -1}])).
 
-%% An owner with a stand-in for the program; its end is the end of the test.
-owner(Executable) ->
-    owner(Executable, []).
-
-owner(Executable, Options) ->
-    {ok, Pid} = scanode:start_link([{name, ?MODULE}, {executable, Executable} | Options]),
-    Pid.
-
-open_with(Owner) ->
-    scanode:open("never-created", #{port => Owner}).
-
-missing_executable(Config) ->
-    Path = unicode:characters_to_binary(test_program:directory(Config, "no-such-file")),
-    Owner = owner(Path),
-    {error, {no_executable, Path}} = open_with(Owner),
-    {error, {no_executable, Path}} = open_with(Owner),
-    ok = gen_server:stop(Owner),
-    %% A directory is no program.
-    Other = owner(?config(priv_dir, Config)),
-    {error, {no_executable, _}} = open_with(Other),
-    ok = gen_server:stop(Other).
-
-wrong_executable(Config) ->
-    NotExecutable = test_program:directory(Config, "text"),
-    ok = file:write_file(NotExecutable, "no program\n"),
-    Chatty = test_program:fake(Config, "chatty", ["echo Usage: not a program that speaks in frames", "cat"]),
-    NoTerm = test_program:fake_hello(Config, "no-term", <<"hello">>, ["cat"]),
-    NoHello = test_program:fake_hello(Config, "no-hello", term_to_binary({self(), early}), ["cat"]),
-    [
-        begin
-            %% Chatty's first words are the length of a frame that never comes.
-            Owner = owner(Path, [{start_timeout, 3000}]),
-            {error, {bad_executable, Text}} = open_with(Owner),
-            true = is_binary(Text),
-            ct:log("~ts: ~ts", [Path, Text]),
-            ok = gen_server:stop(Owner)
-        end
-     || Path <- ["/bin/true", "/bin/false", "/bin/cat", NotExecutable, Chatty, NoTerm, NoHello]
-    ],
-    [] = test_program:flush().
-
-silent_executable(Config) ->
-    Silent = test_program:fake(Config, ?FUNCTION_NAME, ["echo $$ > \"$0.pid\"", "exec cat > /dev/null"]),
-    Owner = owner(Silent, [{start_timeout, 500}]),
-    {error, {bad_executable, _}} = open_with(Owner),
-    {ok, Pid} = file:read_file(Silent ++ ".pid"),
-    ok = test_program:await_exit(list_to_integer(string:trim(binary_to_list(Pid)))),
-    ok = gen_server:stop(Owner).
-
-other_version(Config) ->
-    {ok, Vsn} = application:get_key(scanode, vsn),
-    [
-        begin
-            Frame = term_to_binary({port, {hello, Hello}}),
-            Owner = owner(test_program:fake_hello(Config, ?FUNCTION_NAME, Frame, ["cat > /dev/null"])),
-            {error, {bad_executable, Text}} = open_with(Owner),
-            ct:log("~ts", [Text]),
-            ok = gen_server:stop(Owner)
-        end
-     || Hello <- [
-            #{version => <<"0.0.9">>, protocol => 1},
-            #{version => list_to_binary(Vsn), protocol => 2},
-            #{version => list_to_binary(Vsn)},
-            #{}
-        ]
-    ].
-
-%% A program that will not live costs one start for each open, and never the owner.
-many_failed_starts(Config) ->
-    Path = test_program:fake(Config, ?FUNCTION_NAME, ["echo started >> \"$0.log\"", "exit 3"]),
-    Owner = owner(Path),
-    [{error, {bad_executable, _}} = open_with(Owner) || _ <- lists:seq(1, 4)],
-    {ok, Log} = file:read_file(Path ++ ".log"),
-    4 = length(binary:matches(Log, <<"started">>)),
-    %% Those who come while it is tried anew share one start.
-    Callers = [spawn_monitor(fun() -> {error, {bad_executable, _}} = open_with(Owner) end) || _ <- lists:seq(1, 20)],
-    [
-        receive
-            {'DOWN', Monitor, _, _, Reason} -> normal = Reason
-        end
-     || {_, Monitor} <- Callers
-    ],
-    {ok, Later} = file:read_file(Path ++ ".log"),
-    true = length(binary:matches(Later, <<"started">>)) < 20,
-    true = is_process_alive(Owner),
-    ok = gen_server:stop(Owner).
-
-hello() ->
-    {ok, Vsn} = application:get_key(scanode, vsn),
-    term_to_binary({port, {hello, #{version => list_to_binary(Vsn), protocol => 1}}}).
-
-%% It ends when the first request comes.
-fault_after_hello(Config) ->
-    ok = test_program:catch_logs(),
-    Owner = owner(
-        test_program:fake_hello(Config, ?FUNCTION_NAME, hello(), ["head -c 4 > /dev/null", "echo a line of the report > \"$3\"", "exit 7"])
-    ),
-    {error, {down, _}} = open_with(Owner),
-    #{level := error, report := #{status := 7, report := <<"a line of the report\n">>}, text := Text} =
-        await_log(fun(Report) -> is_map_key(status, Report) end),
-    true = string:find(Text, "exit status 7") =/= nomatch,
-    true = string:find(Text, "a line of the report") =/= nomatch,
-    {error, {down, _}} = open_with(Owner),
-    ok = test_program:release_logs(),
-    ok = gen_server:stop(Owner).
-
-nonsense_after_hello(Config) ->
-    ok = test_program:catch_logs(),
-    Nonsense = term_to_binary({not_an_address, message}),
-    File = test_program:directory(Config, "nonsense"),
-    ok = file:write_file(File, [<<(byte_size(Nonsense)):32>>, Nonsense]),
-    Owner = owner(test_program:fake_hello(Config, ?FUNCTION_NAME, hello(), [["head -c 4 > /dev/null; cat '", File, "'; cat > /dev/null"]])),
-    {error, {down, _}} = open_with(Owner),
-    #{level := error} = await_log(fun(Report) -> is_map_key(text, Report) end),
-    #{report := #{status := 137}} = await_log(fun(Report) -> is_map_key(status, Report) end),
-    true = is_process_alive(Owner),
-    ok = test_program:release_logs(),
-    ok = gen_server:stop(Owner).
-
-%% SIGQUIT makes the real program die with the stacks of all its threads of control.
-crash_report_is_logged(Config) ->
-    Db = open(Config, ?FUNCTION_NAME),
-    ok = test_program:catch_logs(),
-    ok = test_program:kill("QUIT", test_program:os_pid()),
-    #{level := error, report := #{report := Report}, text := Text} = await_log(fun(Report) -> is_map_key(status, Report) end),
-    true = byte_size(Report) > 0,
-    true = string:find(Text, "goroutine") =/= nomatch,
-    ok = test_program:release_logs(),
-    says_closed(Db).
-
-log_lines_are_logged(Config) ->
-    Lines = [term_to_binary({port, {log, Level, Text}}) || {Level, Text} <- [{warning, <<"~p is no format here">>}, {odd, <<255>>}]],
-    File = test_program:directory(Config, "lines"),
-    ok = file:write_file(File, [[<<(byte_size(Line)):32>>, Line] || Line <- Lines]),
-    ok = test_program:catch_logs(),
-    Owner = owner(test_program:fake_hello(Config, ?FUNCTION_NAME, hello(), [["cat '", File, "'; cat > /dev/null"]])),
-    {error, timeout} = scanode:open("never-created", #{port => Owner, timeout => 3000}),
-    #{level := warning, text := Text} = await_log(fun(Report) -> is_map_key(text, Report) end),
-    true = string:find(Text, "~p is no format here") =/= nomatch,
-    #{level := notice} = await_log(fun(Report) -> is_map_key(text, Report) end),
-    ok = test_program:release_logs(),
-    ok = gen_server:stop(Owner),
-    [] = [Message || Message <- test_program:flush(), element(1, Message) =/= log].
-
 too_large_a_write(Config) ->
     Db = open(Config, ?FUNCTION_NAME),
     {error, {rejected, {bad_request, _}}} = scanode:put(Db, <<"k">>, binary:copy(<<0>>, 64 bsl 20)),
@@ -531,7 +364,8 @@ wrong_types(Config) ->
 
 timeouts(Config) ->
     %% A program that never answers.
-    Owner = owner(test_program:fake_hello(Config, ?FUNCTION_NAME, hello(), ["cat > /dev/null"])),
+    Silent = test_program:fake_hello(Config, ?FUNCTION_NAME, test_program:hello(), ["cat > /dev/null"]),
+    {ok, Owner} = scanode:start_link([{name, ?MODULE}, {executable, Silent}]),
     {error, timeout} = scanode:open("never-created", #{port => Owner, timeout => 100}),
     {error, timeout} = scanode:info(#{port => Owner, timeout => 0}),
     ok = gen_server:stop(Owner),

@@ -70,7 +70,12 @@ step({fold, Start, End, StartIn, EndIn, Limit, Shape, BatchBytes}, Db, Model) ->
         Opts ++
             [{start_inclusive, StartIn}, {end_inclusive, EndIn}, {limit, Limit}, {rows, Shape}, {max_batch_bytes, BatchBytes}, {max_unacked_bytes, 100}]
     ),
-    InRange = [Row || {K, _} = Row <- Model, Start =:= none orelse K > Start orelse (StartIn andalso K =:= Start), End =:= none orelse K < End orelse (EndIn andalso K =:= End)],
+    InRange = [
+        Row
+     || {K, _} = Row <- Model,
+        Start =:= none orelse K > Start orelse (StartIn andalso K =:= Start),
+        End =:= none orelse K < End orelse (EndIn andalso K =:= End)
+    ],
     Limited =
         case Limit of
             0 -> InRange;

@@ -2,7 +2,7 @@
 -module(test_program).
 
 -export([executable/0, os_pid/0, os_pid/1, kill/2, is_alive/1, await/1, await_exit/1, flush/0]).
--export([fake/3, fake_hello/4, directory/2, catch_logs/0, release_logs/0, log/2]).
+-export([fake/3, fake_hello/4, hello/0, directory/2, catch_logs/0, release_logs/0, await_log/1, log/2]).
 
 %% The real binary; SCANODE_EXECUTABLE names another than the checkout's.
 executable() ->
@@ -76,6 +76,11 @@ fake_hello(Config, Name, Frame, Lines) ->
     ok = file:write_file(File, [<<(byte_size(Frame)):32>>, Frame]),
     fake(Config, Name, [["cat '", File, "'"] | Lines]).
 
+%% The first frame of the right program.
+hello() ->
+    {ok, Vsn} = application:get_key(scanode, vsn),
+    term_to_binary({port, {hello, #{version => list_to_binary(Vsn), protocol => 1}}}).
+
 %% What the application logs, as messages {log, Event} to the caller.
 catch_logs() ->
     ok = logger:add_handler(?MODULE, ?MODULE, #{
@@ -93,3 +98,16 @@ release_logs() ->
 log(Event, #{config := Pid}) ->
     _ = Pid ! {log, Event},
     ok.
+
+%% The first event whose report fits, as #{level, report, text}.
+await_log(Fits) ->
+    receive
+        {log, #{level := Level, msg := {report, Report}, meta := #{report_cb := Format}}} ->
+            case Fits(Report) of
+                true ->
+                    {Pattern, Args} = Format(Report),
+                    #{level => Level, report => Report, text => lists:flatten(io_lib:format(Pattern, Args))};
+                false ->
+                    await_log(Fits)
+            end
+    end.
