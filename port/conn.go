@@ -3,7 +3,6 @@ package port
 import (
 	"bufio"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -20,10 +19,11 @@ const protocolVersion = 1
 
 // Handler receives what the BEAM sends.
 type Handler interface {
-	// Message is called with each message, one term without the 131, freshly
-	// allocated. While it runs nothing is read, which is how a handler that
-	// has enough to do holds the BEAM back.
-	Message(msg []byte)
+	// Message is called with the content of each frame behind the 131, freshly
+	// allocated. An error says that it is not one term; it ends the connection.
+	// While Message runs nothing is read, which is how a handler that has
+	// enough to do holds the BEAM back.
+	Message(msg []byte) error
 }
 
 // Config describes a Conn.
@@ -89,18 +89,14 @@ func (c *Conn) Serve(h Handler) error {
 		}
 		msg, err := etf.SkipVersion(frame)
 		if err == nil {
-			var rest []byte
-			if rest, err = etf.Skip(msg); err == nil && len(rest) > 0 {
-				err = errors.New("bytes after the term")
+			if pid, ok := readDown(msg); ok {
+				c.pidDown(pid)
+			} else {
+				err = h.Message(msg)
 			}
 		}
 		if err != nil {
 			return fmt.Errorf("malformed frame of %d bytes from the BEAM: %w", len(frame), err)
-		}
-		if pid, ok := readDown(msg); ok {
-			c.pidDown(pid)
-		} else {
-			h.Message(msg)
 		}
 	}
 }
@@ -115,8 +111,8 @@ func readDown(msg []byte) (etf.Pid, bool) {
 	if err != nil || string(tag) != "down" {
 		return etf.Pid{}, false
 	}
-	pid, _, err := etf.ReadPid(rest)
-	return pid, err == nil
+	pid, rest, err := etf.ReadPid(rest)
+	return pid, err == nil && len(rest) == 0
 }
 
 // Done is closed when Serve has returned.

@@ -3,6 +3,7 @@ package port
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 	"strings"
 	"sync"
@@ -12,10 +13,19 @@ import (
 	"scanode/etf"
 )
 
-// collect is a Handler that keeps what it gets.
+// collect is a Handler that keeps what it gets and refuses what is not one term.
 type collect struct{ msgs [][]byte }
 
-func (c *collect) Message(msg []byte) { c.msgs = append(c.msgs, msg) }
+func (c *collect) Message(msg []byte) error {
+	rest, err := etf.Skip(msg)
+	if err == nil && len(rest) > 0 {
+		err = errors.New("bytes after the term")
+	}
+	if err == nil {
+		c.msgs = append(c.msgs, msg)
+	}
+	return err
+}
 
 func frame(content []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(content))), content...)

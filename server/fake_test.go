@@ -142,7 +142,9 @@ func (b *bean) send(msg etf.Term) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.link.Message(enc)
+	if err := b.link.Message(enc); err != nil {
+		b.t.Errorf("%s: %v", etftext.Format(msg), err)
+	}
 }
 
 var lastRef uint32

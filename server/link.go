@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -74,8 +75,27 @@ func (l *Link) Detach() {
 	l.s.closeAll(opened, "its BEAM is gone")
 }
 
-// Message handles one message, a term without the 131, well-formed. It keeps msg.
-func (l *Link) Message(msg []byte) {
+// Message handles one message, a term without the 131, and keeps msg. The error
+// says that msg is not one term: then nothing that the peer sends can be trusted
+// any more. A term that is only nested too deep costs its sender an error reply.
+func (l *Link) Message(msg []byte) error {
+	rest, err := etf.Skip(msg)
+	switch {
+	case errors.Is(err, etf.ErrLimit):
+		l.dispatch(msg, reasonf(tagBadRequest, "a request may be nested %d levels deep: %v", etf.MaxDepth, err))
+		return nil
+	case err != nil:
+		return err
+	case len(rest) > 0:
+		return fmt.Errorf("%d bytes after the term", len(rest))
+	}
+	l.dispatch(msg, nil)
+	return nil
+}
+
+// dispatch hands a message to what it asks for. tooDeep is not nil if msg is
+// well-formed only as far as it has been read.
+func (l *Link) dispatch(msg []byte, tooDeep *reason) {
 	n, rest, err := etf.ReadTupleHeader(msg)
 	if err != nil || n < 1 {
 		l.dropped(msg)
@@ -88,9 +108,9 @@ func (l *Link) Message(msg []byte) {
 	}
 	switch {
 	case string(name) == "$gen_call" && n == 3:
-		l.call(msg, rest)
+		l.call(msg, rest, tooDeep)
 	case string(name) == "scan" && n == 4:
-		l.scan(msg, rest)
+		l.scan(msg, rest, tooDeep)
 	case string(name) == "scan_ack" && n == 3:
 		l.scanAck(msg, rest)
 	case string(name) == "scan_stop" && n == 2:
@@ -124,7 +144,7 @@ func (l *Link) charge(msg []byte) (done func()) {
 }
 
 // call dispatches {'$gen_call', From, Request}; b begins at From.
-func (l *Link) call(msg, b []byte) {
+func (l *Link) call(msg, b []byte, tooDeep *reason) {
 	to, tag, b, err := readFrom(b)
 	if err != nil {
 		l.dropped(msg)
@@ -139,15 +159,18 @@ func (l *Link) call(msg, b []byte) {
 			c.n, c.args = n-1, rest
 		}
 	}
-	run := l.s.calls[request{string(name), c.n}]
-	if err != nil || run == nil {
+	run, known := l.s.calls[request{string(name), c.n}]
+	switch {
+	case tooDeep != nil:
+		run = func(c *call) { c.fail(tooDeep) }
+	case err != nil || !known:
 		run = func(c *call) { c.fail(reasonf(tagBadRequest, "unknown request %s", etftext.FormatBytes(b))) }
 	}
 	done := l.charge(msg)
 	if done == nil {
 		return
 	}
-	if string(name) == "write" && c.n == 3 {
+	if run == nil {
 		// Writes keep their order, so they are queued here; the rest may
 		// overtake each other.
 		l.s.write(c, done)

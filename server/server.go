@@ -39,7 +39,7 @@ type Config struct {
 type Server struct {
 	cfg     Config
 	log     *slog.Logger
-	calls   map[request]func(*call)
+	calls   map[request]func(*call) // nil for a write, which is queued
 	streams atomic.Int64
 
 	mu     sync.Mutex
@@ -66,7 +66,7 @@ func New(cfg Config) *Server {
 		{"open", 2}:  (*call).open,
 		{"close", 1}: (*call).close,
 		{"get", 2}:   (*call).get,
-		{"write", 3}: nil, // queued by Link.call
+		{"write", 3}: nil,
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -239,4 +240,40 @@ func TestReasons(t *testing.T) {
 	if !slices.Equal(inErl, want) {
 		t.Errorf("src/scanode.erl has %v, want %v", inErl, want)
 	}
+}
+
+// TestDeepRequests: a request that is nested too deep is answered; a message that
+// is no term is an error for the transport.
+func TestDeepRequests(t *testing.T) {
+	b := attach(t, newServerIn(t, DefaultLimits))
+	id := b.open(pid(1), storeDir(t))
+	deep := func(levels int) etf.Term {
+		var v etf.Term = int64(1)
+		for range levels {
+			v = etf.Tuple{v}
+		}
+		return v
+	}
+	for _, levels := range []int{etf.MaxDepth, 10 * etf.MaxDepth, 100_000} {
+		raw := etf.AppendAtom(etf.AppendTupleHeader(nil, 3), "$gen_call")
+		ref := newRef()
+		raw = etf.AppendRef(etf.AppendPid(etf.AppendTupleHeader(raw, 2), pid(1)), ref)
+		raw = append(raw, bytes.Repeat([]byte{104, 1}, levels)...)
+		if err := b.link.Message(etf.AppendInt64(raw, 1)); err != nil {
+			t.Fatal(err)
+		}
+		if got := etftext.Format(b.receive(pid(1)).(etf.Tuple)[1]); !strings.HasPrefix(got, "{error,{bad_request,") {
+			t.Errorf("%d levels: %s", levels, got)
+		}
+	}
+	rows, end := b.collect(b.startScan(pid(1), id, opt("filter", deep(etf.MaxDepth-10))))
+	if len(rows) > 0 || end[0] != etf.Atom("scan_error") {
+		t.Errorf("a deep filter: %s", etftext.Format(end))
+	}
+	for _, raw := range [][]byte{nil, {104}, {104, 2, 97, 1}, {97, 1, 97, 2}, {108, 255, 255, 255, 255}} {
+		if err := b.link.Message(raw); err == nil {
+			t.Errorf("%x was taken for a term", raw)
+		}
+	}
+	b.expect(pid(1), get(id, "k"), "not_found")
 }

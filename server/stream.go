@@ -37,7 +37,7 @@ type stream struct {
 // scan starts the scan {scan, From, Id, Opts}; b begins at From. The stream is
 // known under its reference before this returns, so that an acknowledgement or a
 // stop right behind the request finds it.
-func (l *Link) scan(msg, b []byte) {
+func (l *Link) scan(msg, b []byte, tooDeep *reason) {
 	to, tag, b, err := readFrom(b)
 	if err != nil {
 		l.dropped(msg)
@@ -52,6 +52,9 @@ func (l *Link) scan(msg, b []byte) {
 	}
 	st := &stream{link: l, to: to, ref: refBytes, window: scan.NewWindow(defaultUnackedBytes), unwatch: func() {}}
 	id, opts, err := readIDAndRest(b)
+	if tooDeep != nil {
+		err = tooDeep
+	}
 	if err == nil && len(opts) > maxScanBytes {
 		err = reasonf(tagBadRequest, "a scan's options may have %d bytes, these have %d", maxScanBytes, len(opts))
 	}

@@ -187,14 +187,13 @@ type linkHandler struct {
 func (h *linkHandler) Up(l *node.Link) { h.links.Store(l, h.srv.Attach(l)) }
 
 func (h *linkHandler) Message(l *node.Link, _ etf.Atom, msg []byte) {
-	rest, err := etf.Skip(msg)
-	if err != nil || len(rest) > 0 {
-		h.log.Error("malformed term, ending the link", "peer", l.Node(), "bytes", len(msg), "error", err)
-		l.Close()
+	link, ok := h.links.Load(l)
+	if !ok {
 		return
 	}
-	if link, ok := h.links.Load(l); ok {
-		link.(*server.Link).Message(msg)
+	if err := link.(*server.Link).Message(msg); err != nil {
+		h.log.Error("malformed message, ending the link", "peer", l.Node(), "bytes", len(msg), "error", err)
+		l.Close()
 	}
 }
 
