@@ -177,11 +177,11 @@ func (p *parser) character() (rune, error) {
 	case c == '^':
 		p.off++
 		c := p.peek()
-		if c < '@' || c > '_' {
+		if (c < '@' || c > '_') && (c < 'a' || c > 'z') {
 			return 0, p.failAt(at, "unknown escape")
 		}
 		p.off++
-		return rune(c - '@'), nil
+		return rune(c & 31), nil
 	case c == 's':
 		p.off++
 		return ' ', nil
