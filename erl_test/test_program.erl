@@ -2,6 +2,7 @@
 -module(test_program).
 
 -export([executable/0, os_pid/0, os_pid/1, kill/2, is_alive/1, await/1, await_exit/1, flush/0]).
+-export([root/0]).
 -export([fake/3, fake_hello/4, hello/0, directory/2, catch_logs/0, release_logs/0, await_log/1, log/2]).
 
 %% The real binary; SCANODE_EXECUTABLE names another than the checkout's.
@@ -10,6 +11,10 @@ executable() ->
         {ok, Path} -> Path;
         {error, Reason} -> error({build_the_program_first, Reason})
     end.
+
+%% The top of the checkout. The suites are compiled in a copy of their folder, but know where they come from.
+root() ->
+    filename:dirname(filename:dirname(proplists:get_value(source, ?MODULE:module_info(compile)))).
 
 os_pid() ->
     os_pid(#{}).

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -31,15 +33,14 @@ everything is flushed and closed, and the program exits with status 0.`,
 }
 
 func runPort(report string) error {
+	// The BEAM may be gone while there is still something to say to it. That is
+	// an error of the write, and no reason to end before everything is flushed.
+	signal.Ignore(syscall.SIGPIPE)
 	if report != "" {
-		f, err := os.OpenFile(report, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-		if err != nil {
+		if err := reportCrashesTo(report); err != nil {
 			return err
 		}
-		if err := debug.SetCrashOutput(f, debug.CrashOptions{}); err != nil {
-			return err
-		}
-		f.Close() // the runtime has its own copy
+		defer os.Remove(report) // nothing to report when this function returns
 	}
 	stop := stopSignals()
 	// Frames own the real standard output; whatever else writes to it must not
@@ -67,6 +68,17 @@ func runPort(report string) error {
 		err = cerr
 	}
 	return err
+}
+
+// reportCrashesTo makes the runtime write the report of a fatal fault to a file as
+// well.
+func reportCrashesTo(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // the runtime has its own copy
+	return debug.SetCrashOutput(f, debug.CrashOptions{})
 }
 
 // portLog is a slog.Handler that sends lines to the BEAM's logger.
