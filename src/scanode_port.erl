@@ -18,7 +18,7 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([start_link/2, port/2, format_report/1]).
+-export([start_link/2, port/2, format_report/1, words/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export_type([option/0]).
 
@@ -202,15 +202,25 @@ answer(Reply, #state{waiters = Waiters} = State) ->
 
 %% What the program says
 
-%% Not [safe]: the program is of this very version and makes no atom from data, while its own words (of info, say) may be atoms no module loaded so
-%% far holds. Rows are a binary inside this term and stay one.
+%% Safe: whatever the program says makes no atom here. Rows are a binary inside this term and stay one.
 -spec decode(binary()) -> term().
 decode(Frame) ->
     try
-        binary_to_term(Frame)
+        binary_to_term(Frame, [safe])
     catch
         error:badarg -> malformed
     end.
+
+%% @doc The atoms of the protocol that the program says. They exist from the time this module is loaded, so decode/1 knows them.
+-spec words() -> [atom(), ...].
+words() ->
+    %% erlfmt-ignore
+    [port, hello, log, monitor, demonitor, version, protocol, debug, info, notice, warning, error,
+     ok, not_found, rejected, unknown, applied, alias,
+     scan_batch, scan_progress, scan_end, scan_error, rows_read, rows, batches,
+     closed, busy, bad_request, bad_option, bad_filter, bad_row, bad_path, missing, exists, locked, foreign, corrupt, parked, io, internal,
+     stores, streams, links, memory_bytes, os_pid,
+     engine, dir, disk_bytes, files, iterators, snapshots, read_errors, text, true, false].
 
 -spec frame(term(), #state{}) -> #state{}.
 frame(Hello, #state{phase = starting, port = Port} = State) ->
