@@ -31,6 +31,23 @@ type Config struct {
 	// cannot be used.
 	EPMD string
 
+	// PeerPort is the port of every other node where there is no epmd to ask, as
+	// -erl_epmd_port of the BEAM. 0: unknown.
+	PeerPort uint16
+
+	// TLS makes links TLS, as -proto_dist inet_tls of the BEAM: every peer must
+	// show a certificate that is accepted and names the host of its node name,
+	// on top of the cookie. It is called at Start and for every link, from any
+	// goroutine, so that renewed credentials are used from then on. nil: links
+	// are plain.
+	TLS func() (Credentials, error)
+
+	// Fragments announces that long messages may come in pieces, those of
+	// several senders between each other. A peer then may leave messages of
+	// four frames' length in all unfinished at once. Default: messages come
+	// whole, one after another.
+	Fragments bool
+
 	// Processes are the registered names of this node.
 	Processes []etf.Atom
 

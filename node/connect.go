@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"time"
 
@@ -53,7 +54,7 @@ func (n *Node) accept() {
 // serve carries out the handshake on an accepted connection, then its link.
 func (n *Node) serve(conn net.Conn) {
 	release := func(*Link, error) { <-n.slots }
-	n.established(conn, release, func(h *handshake, ready func(peer) error) (peer, error) {
+	n.established(conn, "", release, func(h *handshake, ready func(peer) error) (peer, error) {
 		return h.answer(n.admit, ready)
 	})
 }
@@ -76,17 +77,14 @@ func (n *Node) admit(p peer) status {
 }
 
 // established runs a handshake on conn and then, on this goroutine, the link. It
-// closes conn. settled is called once with the outcome of the handshake.
-func (n *Node) established(conn net.Conn, settled func(*Link, error), shake func(*handshake, func(peer) error) (peer, error)) {
+// closes conn. host is the peer's where this side calls, else empty. settled is
+// called once with the outcome of the handshake.
+func (n *Node) established(conn net.Conn, host string, settled func(*Link, error), shake func(*handshake, func(peer) error) (peer, error)) {
 	ctx, cancel := context.WithTimeout(n.ctx, n.cfg.Handshake)
 	defer cancel()
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	timed := &timedReader{conn: conn}
-	h := &handshake{
-		conn: conn, in: bufio.NewReaderSize(timed, readBufferBytes),
-		name: n.cfg.Name, creation: n.creation, digest: n.digest,
-	}
+	timed := &timedReader{}
 	var l *Link
 	p, err := func() (p peer, err error) {
 		defer func() {
@@ -94,8 +92,17 @@ func (n *Node) established(conn net.Conn, settled func(*Link, error), shake func
 				err = fmt.Errorf("node: panic: %v", v)
 			}
 		}()
+		secured, err := n.secure(ctx, conn, host)
+		if err != nil {
+			return p, err
+		}
+		timed.conn = secured
+		h := &handshake{
+			conn: secured, in: bufio.NewReaderSize(timed, readBufferBytes), wide: n.cfg.TLS != nil,
+			name: n.cfg.Name, flags: n.flags(), creation: n.creation, digest: n.digest,
+		}
 		return shake(h, func(p peer) error {
-			link := newLink(n, p, conn, h.in)
+			link := newLink(n, p, secured, h.in)
 			if err := n.install(ctx, link); err != nil {
 				return err
 			}
@@ -103,7 +110,7 @@ func (n *Node) established(conn net.Conn, settled func(*Link, error), shake func
 			return nil
 		})
 	}()
-	if !stop() && !errors.Is(err, ErrWrongCookie) {
+	if !stop() && !errors.Is(err, ErrWrongCookie) && !errors.Is(err, ErrPeerPlain) {
 		// The connection was closed from here, whatever the error says.
 		err = fmt.Errorf("handshake: %w", ctx.Err())
 	}
@@ -119,11 +126,22 @@ func (n *Node) established(conn net.Conn, settled func(*Link, error), shake func
 	}
 }
 
-// logRefusal says why there is no link. A wrong cookie is worth a warning;
-// whoever does not even say a name is a stranger that probes the port.
+// flags is what this node announces.
+func (n *Node) flags() flags {
+	if n.cfg.Fragments {
+		return ourFlags | flagFragments
+	}
+	return ourFlags
+}
+
+// logRefusal says why there is no link. A wrong cookie is worth a warning, and so
+// is a peer that speaks the other kind of distribution; whoever does not even say
+// a name is a stranger that probes the port.
 func (n *Node) logRefusal(conn net.Conn, p peer, err error) {
 	switch {
 	case n.ctx.Err() != nil || errors.Is(err, errNok):
+	case p.name == "" && (errors.Is(err, ErrCertificate) || errors.Is(err, ErrPeerTLS) || errors.Is(err, ErrPeerPlain)):
+		n.log.Log(n.ctx, n.strangerLevel(), "link refused", "addr", conn.RemoteAddr(), "err", err)
 	case p.name == "":
 		n.log.Debug("handshake failed", "addr", conn.RemoteAddr(), "err", err)
 	case errors.Is(err, ErrWrongCookie):
@@ -131,6 +149,16 @@ func (n *Node) logRefusal(conn net.Conn, p peer, err error) {
 	default:
 		n.log.Warn("link refused", "peer", string(p.name), "addr", conn.RemoteAddr(), "err", err)
 	}
+}
+
+// strangerLevel is the level a refusal of somebody without a name is logged at:
+// one line a second is a warning, so that nobody can fill the log from outside.
+func (n *Node) strangerLevel() slog.Level {
+	now := time.Now().Unix()
+	if n.stranger.Swap(now) == now {
+		return slog.LevelDebug
+	}
+	return slog.LevelWarn
 }
 
 // dial is a call to a node that is under way.
@@ -217,7 +245,8 @@ func (n *Node) dial(d *dial, name etf.Atom) {
 		settle(nil, err)
 		return
 	}
-	n.established(conn, settle, func(h *handshake, ready func(peer) error) (peer, error) {
+	_, host := splitName(name)
+	n.established(conn, host, settle, func(h *handshake, ready func(peer) error) (peer, error) {
 		p, err := h.call(name, ready)
 		p.name = name // for the log, also when the peer never said it
 		return p, err
@@ -227,7 +256,7 @@ func (n *Node) dial(d *dial, name etf.Atom) {
 // open opens the TCP connection to a node. On our own host the loopback comes
 // first: a node that listens there only is not reached by the host's name.
 func (n *Node) open(name etf.Atom) (net.Conn, error) {
-	if n.cfg.EPMD == "" {
+	if n.cfg.EPMD == "" && n.cfg.PeerPort == 0 {
 		return nil, fmt.Errorf("%w to ask for the port", ErrNoEPMD)
 	}
 	ctx, cancel := context.WithTimeout(n.ctx, n.cfg.Handshake)
@@ -236,21 +265,25 @@ func (n *Node) open(name etf.Atom) (net.Conn, error) {
 	hosts := []string{host}
 	epmd := n.cfg.EPMD
 	if _, own := splitName(n.cfg.Name); host == own {
-		hosts = []string{"127.0.0.1", host}
-	} else {
+		hosts = []string{"127.0.0.1", "::1", host}
+	} else if epmd != "" {
 		_, port, _ := net.SplitHostPort(epmd) // checked at Start
 		epmd = net.JoinHostPort(host, port)
 	}
-	port, err := lookUpPort(ctx, epmd, alive)
-	if err != nil {
-		return nil, err
+	port := n.cfg.PeerPort
+	if epmd != "" {
+		var err error
+		if port, err = lookUpPort(ctx, epmd, alive); err != nil {
+			return nil, err
+		}
 	}
-	var conn net.Conn
+	var failed error
 	for _, h := range hosts {
-		conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(h, fmt.Sprint(port)))
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(h, fmt.Sprint(port)))
 		if err == nil {
 			return conn, nil
 		}
+		failed = err
 	}
-	return nil, err
+	return nil, failed
 }

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -150,10 +149,11 @@ func shape(op int64) (arity int, message bool) {
 	return 0, false
 }
 
-// parseControl parses what cutFrame returned. Only what the node acts on is
+// parseControl parses what is behind the head of a frame, in the form agreed on
+// with the peer. Only what the node acts on is
 // read: the reason of an exit may be any term, also one nested deeper than
 // etf.Skip follows, and must not cost the link.
-func parseControl(b []byte) (m control, err error) {
+func parseControl(b []byte, f form) (m control, err error) {
 	arity, rest, err := etf.ReadTupleHeader(b)
 	if err != nil {
 		return m, fmt.Errorf("a control message: %w", err)
@@ -185,10 +185,10 @@ func parseControl(b []byte) (m control, err error) {
 		return m, fmt.Errorf("control message %d with %d bytes behind it", m.op, len(c.b))
 	case !message:
 		return m, nil
-	case len(c.b) < 2 || c.b[0] != versionTag:
+	}
+	if m.msg, whole = f.message(c.b); !whole {
 		return m, fmt.Errorf("control message %d without its message", m.op)
 	}
-	m.msg = c.b[1:]
 	return m, nil
 }
 
@@ -234,20 +234,7 @@ func (m *control) elements(c *cursor) (whole bool) {
 	return true
 }
 
-// A frame is built in three steps: frameStart, the control term, frameEnd.
-
-// frameStart appends a frame's length, to be filled in, and what precedes the
-// control term. Returns where the frame begins.
-func frameStart(dst []byte) ([]byte, int) {
-	return append(dst, 0, 0, 0, 0, passThrough, versionTag), len(dst)
-}
-
-// frameEnd fills in the length of the frame that begins at start and goes to the
-// end of dst, plus more bytes that are written behind it.
-func frameEnd(dst []byte, start, more int) []byte {
-	binary.BigEndian.PutUint32(dst[start:], uint32(len(dst)-start-4+more))
-	return dst
-}
+// What follows appends control terms. The writer makes frames of them.
 
 func appendOp(dst []byte, arity int, op int64) []byte {
 	return etf.AppendInt64(etf.AppendTupleHeader(dst, arity), op)
@@ -261,47 +248,36 @@ func appendProc(dst []byte, p proc) []byte {
 }
 
 func appendMonitorP(dst []byte, from, to etf.Pid, ref etf.Ref) []byte {
-	dst, start := frameStart(dst)
 	dst = etf.AppendPid(appendOp(dst, 4, opMonitorP), from)
-	dst = etf.AppendRef(etf.AppendPid(dst, to), ref)
-	return frameEnd(dst, start, 0)
+	return etf.AppendRef(etf.AppendPid(dst, to), ref)
 }
 
 func appendDemonitorP(dst []byte, from, to etf.Pid, ref etf.Ref) []byte {
-	dst, start := frameStart(dst)
 	dst = etf.AppendPid(appendOp(dst, 4, opDemonitorP), from)
-	dst = etf.AppendRef(etf.AppendPid(dst, to), ref)
-	return frameEnd(dst, start, 0)
+	return etf.AppendRef(etf.AppendPid(dst, to), ref)
 }
 
 // appendMonitorPExit tells the watcher to that from is gone. The process is
 // named as the watcher named it.
 func appendMonitorPExit(dst []byte, from proc, to etf.Pid, ref etf.Ref, reason etf.Atom) []byte {
-	dst, start := frameStart(dst)
 	dst = appendProc(appendOp(dst, 5, opMonitorPExit), from)
 	dst = etf.AppendRef(etf.AppendPid(dst, to), ref)
-	return frameEnd(etf.AppendAtom(dst, reason), start, 0)
+	return etf.AppendAtom(dst, reason)
 }
 
 func appendExit(dst []byte, from, to etf.Pid, reason etf.Atom) []byte {
-	dst, start := frameStart(dst)
 	dst = etf.AppendPid(appendOp(dst, 4, opExit), from)
-	dst = etf.AppendAtom(etf.AppendPid(dst, to), reason)
-	return frameEnd(dst, start, 0)
+	return etf.AppendAtom(etf.AppendPid(dst, to), reason)
 }
 
 func appendUnlinkIDAck(dst []byte, id uint64, from, to etf.Pid) []byte {
-	dst, start := frameStart(dst)
 	dst = etf.AppendUint64(appendOp(dst, 4, opUnlinkIDAck), id)
-	dst = etf.AppendPid(etf.AppendPid(dst, from), to)
-	return frameEnd(dst, start, 0)
+	return etf.AppendPid(etf.AppendPid(dst, from), to)
 }
 
 func appendSpawnReply(dst []byte, req etf.Ref, to etf.Pid, reason etf.Atom) []byte {
-	dst, start := frameStart(dst)
 	dst = etf.AppendPid(etf.AppendRef(appendOp(dst, 5, opSpawnReply), req), to)
-	dst = etf.AppendAtom(etf.AppendInt64(dst, 0), reason)
-	return frameEnd(dst, start, 0)
+	return etf.AppendAtom(etf.AppendInt64(dst, 0), reason)
 }
 
 // appendSend appends the control term of a message to a pid.

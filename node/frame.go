@@ -53,6 +53,53 @@ func readFrame(r io.Reader, max int) ([]byte, error) {
 	}
 }
 
+// form is how the frames of a link look.
+type form bool
+
+const (
+	passing form = false // 112, 131, Control[, 131, Message]
+	headed  form = true  // 131, 68, 0, Control[, Message], and fragments: FRAGMENTS is agreed on
+)
+
+func formOf(agreed flags) form { return agreed&flagFragments != 0 }
+
+// start appends a frame's length, to be filled in by frameEnd, and what precedes
+// the control term. Returns where the frame begins.
+func (f form) start(dst []byte) ([]byte, int) {
+	at := len(dst)
+	if f == headed {
+		return append(dst, 0, 0, 0, 0, versionTag, headWhole, 0), at
+	}
+	return append(dst, 0, 0, 0, 0, passThrough, versionTag), at
+}
+
+// between appends what stands between a control term and its message.
+func (f form) between(dst []byte) []byte {
+	if f == headed {
+		return dst
+	}
+	return append(dst, versionTag)
+}
+
+// frameEnd fills in the length of the frame that begins at start and goes to the
+// end of dst, plus more bytes that are written behind it.
+func frameEnd(dst []byte, start, more int) []byte {
+	binary.BigEndian.PutUint32(dst[start:], uint32(len(dst)-start-4+more))
+	return dst
+}
+
+// message takes a message off its place behind a control term. Returns false
+// where there is none.
+func (f form) message(b []byte) ([]byte, bool) {
+	if f == headed {
+		return b, len(b) > 0
+	}
+	if len(b) < 2 || b[0] != versionTag {
+		return nil, false
+	}
+	return b[1:], true
+}
+
 // cutFrame takes the pass-through byte and the version off a frame and returns
 // what follows: the control term and, behind it, perhaps a message.
 func cutFrame(frame []byte) ([]byte, error) {

@@ -215,7 +215,7 @@ func FuzzControl(f *testing.F) {
 	f.Add(mustAppend(nil, etf.Tuple{99, etf.List{}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		input := bytes.Clone(b)
-		m, err := parseControl(b)
+		m, err := parseControl(b, passing)
 		if !bytes.Equal(b, input) {
 			t.Fatal("the input was changed")
 		}
@@ -328,14 +328,14 @@ func FuzzHandshake(f *testing.F) {
 		return b
 	}
 	old := append([]byte{'n', 0, 5, 0xff, 0xff, 0xff, 0xff}, "a@b"...)
-	f.Add(message(appendName(nil, "a@b", 1), appendReply(nil, 2, digest{})))
+	f.Add(message(appendName(nil, "a@b", ourFlags, 1), appendReply(nil, 2, digest{})))
 	f.Add(message(old, []byte("c\x00\x00\x00\x0f\x00\x00\x00\x01"), appendReply(nil, 2, digest{})))
-	f.Add(message([]byte("sok"), appendChallenge(nil, "a@b", 1, 2), append([]byte{'a'}, make([]byte, 16)...)))
-	f.Add(message([]byte("salive"), appendChallenge(nil, "a@b", 1, 2), []byte{'a'}))
+	f.Add(message([]byte("sok"), appendChallenge(nil, "a@b", ourFlags, 1, 2), append([]byte{'a'}, make([]byte, 16)...)))
+	f.Add(message([]byte("salive"), appendChallenge(nil, "a@b", ourFlags, 1, 2), []byte{'a'}))
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		side := func() (*handshake, *bytesConn) {
 			c := &bytesConn{Reader: bytes.NewReader(stream)}
-			return &handshake{conn: c, in: bufio.NewReader(c), name: "me@here", digest: newDigester(Cookie("secret"))}, c
+			return &handshake{conn: c, in: bufio.NewReader(c), name: "me@here", flags: ourFlags, digest: newDigester(Cookie("secret"))}, c
 		}
 		never := func(peer) error {
 			t.Fatal("somebody got through")
@@ -349,7 +349,7 @@ func FuzzHandshake(f *testing.F) {
 		if p, err := h.call("a@b", never); err == nil {
 			t.Fatalf("called %v", p)
 		}
-		if sent := c.written.Bytes(); !bytes.HasPrefix(sent, message(appendName(nil, "me@here", 0))) {
+		if sent := c.written.Bytes(); !bytes.HasPrefix(sent, message(appendName(nil, "me@here", ourFlags, 0))) {
 			t.Fatalf("it introduced itself as %q", sent)
 		}
 		if len(stream) == 0 {

@@ -49,13 +49,14 @@ type peer struct {
 	name     etf.Atom
 	flags    flags // what the peer announces, written out
 	creation uint32
+	ours     flags // what it was told
 }
 
 // agreed returns the capabilities both sides have.
-func (p peer) agreed() flags { return p.flags & ourFlags }
+func (p peer) agreed() flags { return p.flags & p.ours }
 
 // handshake is one side of a handshake of version 6. Messages are
-// `Length:16, Tag, ...`:
+// `Length:16, Tag, ...`, over TLS `Length:32, Tag, ...`:
 //
 //	caller                                    called
 //	'N' Flags:64 Creation:32 NLen:16 Name ──►
@@ -71,7 +72,9 @@ type handshake struct {
 	// in is the only reader of conn, also after the handshake: the caller may
 	// send its first frame right behind its last message.
 	in       *bufio.Reader
+	wide     bool     // lengths of four bytes: the connection is TLS
 	name     etf.Atom // ours
+	flags    flags    // ours
 	creation uint32   // ours
 	digest   digester
 }
@@ -88,9 +91,10 @@ func (h *handshake) answer(admit func(peer) status, ready func(peer) error) (pee
 	if err != nil {
 		return peer{}, err
 	}
+	p.ours = h.flags
 	s := statusNotAllowed
-	missing := p.flags.missing()
-	if missing == "" {
+	missing, stranger := p.flags.missing(), vouch(h.conn, p.name)
+	if missing == "" && stranger == nil {
 		s = admit(p)
 	}
 	if err := h.write(append([]byte{'s'}, s...)); err != nil {
@@ -99,6 +103,8 @@ func (h *handshake) answer(admit func(peer) status, ready func(peer) error) (pee
 	switch {
 	case missing != "":
 		return p, fmt.Errorf("%w: it lacks %s", ErrNotAllowed, missing)
+	case stranger != nil:
+		return p, stranger
 	case s == statusNotAllowed:
 		return p, ErrNotAllowed
 	case s == statusNok:
@@ -108,7 +114,7 @@ func (h *handshake) answer(admit func(peer) status, ready func(peer) error) (pee
 	if err != nil {
 		return p, err
 	}
-	if err := h.write(appendChallenge(nil, h.name, h.creation, challenge)); err != nil {
+	if err := h.write(appendChallenge(nil, h.name, h.flags, h.creation, challenge)); err != nil {
 		return p, err
 	}
 	if old {
@@ -138,7 +144,7 @@ func (h *handshake) answer(admit func(peer) status, ready func(peer) error) (pee
 
 // call is the calling side. to is the name the peer must have.
 func (h *handshake) call(to etf.Atom, ready func(peer) error) (peer, error) {
-	if err := h.write(appendName(nil, h.name, h.creation)); err != nil {
+	if err := h.write(appendName(nil, h.name, h.flags, h.creation)); err != nil {
 		return peer{}, err
 	}
 	msg, err := h.read()
@@ -170,6 +176,7 @@ func (h *handshake) call(to etf.Atom, ready func(peer) error) (peer, error) {
 	if err != nil {
 		return peer{}, err
 	}
+	p.ours = h.flags
 	if p.name != to {
 		return p, fmt.Errorf("handshake: called %q, %q answered", to, p.name)
 	}
@@ -208,16 +215,23 @@ func newChallenge() (uint32, error) {
 	return binary.BigEndian.Uint32(b[:]), nil
 }
 
-// read reads one message, valid until the next read.
-func (h *handshake) read() ([]byte, error) { return readHandshake(h.in) }
+// read reads one message into fresh memory.
+func (h *handshake) read() ([]byte, error) { return readHandshake(h.in, h.wide) }
 
-func readHandshake(r io.Reader) ([]byte, error) {
-	var size [2]byte
-	if _, err := io.ReadFull(r, size[:]); err != nil {
+func readHandshake(r io.Reader, wide bool) ([]byte, error) {
+	var b [4]byte
+	size := b[2:]
+	if wide {
+		size = b[:]
+	}
+	if _, err := io.ReadFull(r, size); err != nil {
 		return nil, fmt.Errorf("handshake: the connection ended: %w", err)
 	}
-	n := int(binary.BigEndian.Uint16(size[:]))
-	if n == 0 || n > maxHandshakeBytes {
+	n := int(binary.BigEndian.Uint32(b[:]))
+	switch {
+	case !wide && isTLSRecord(n):
+		return nil, ErrPeerTLS
+	case n == 0 || n > maxHandshakeBytes:
 		return nil, fmt.Errorf("handshake: a message of %d bytes", n)
 	}
 	msg := make([]byte, n)
@@ -228,16 +242,21 @@ func readHandshake(r io.Reader) ([]byte, error) {
 }
 
 func (h *handshake) write(msg []byte) error {
-	b := binary.BigEndian.AppendUint16(make([]byte, 0, 2+len(msg)), uint16(len(msg)))
+	b := make([]byte, 0, 4+len(msg))
+	if h.wide {
+		b = binary.BigEndian.AppendUint32(b, uint32(len(msg)))
+	} else {
+		b = binary.BigEndian.AppendUint16(b, uint16(len(msg)))
+	}
 	if _, err := h.conn.Write(append(b, msg...)); err != nil {
 		return fmt.Errorf("handshake: %w", err)
 	}
 	return nil
 }
 
-func appendName(dst []byte, name etf.Atom, creation uint32) []byte {
+func appendName(dst []byte, name etf.Atom, ours flags, creation uint32) []byte {
 	dst = append(dst, 'N')
-	dst = binary.BigEndian.AppendUint64(dst, uint64(ourFlags))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(ours))
 	dst = binary.BigEndian.AppendUint32(dst, creation)
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(name)))
 	return append(dst, name...)
@@ -292,9 +311,9 @@ func parseStatus(b []byte) (status, error) {
 	return status(b[1:]), nil
 }
 
-func appendChallenge(dst []byte, name etf.Atom, creation, challenge uint32) []byte {
+func appendChallenge(dst []byte, name etf.Atom, ours flags, creation, challenge uint32) []byte {
 	dst = append(dst, 'N')
-	dst = binary.BigEndian.AppendUint64(dst, uint64(ourFlags))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(ours))
 	dst = binary.BigEndian.AppendUint32(dst, challenge)
 	dst = binary.BigEndian.AppendUint32(dst, creation)
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(name)))

@@ -214,7 +214,7 @@ func TestOldHandshake(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	h := &handshake{conn: conn, in: bufio.NewReader(conn), digest: newDigester(Cookie(testCookie))}
+	h := &handshake{conn: conn, in: bufio.NewReader(conn), flags: ourFlags, digest: newDigester(Cookie(testCookie))}
 	name := binary.BigEndian.AppendUint16([]byte{'n'}, 5)
 	name = append(binary.BigEndian.AppendUint32(name, uint32(ourFlags&0xffffffff)), "old@h"...)
 	h.write(name)
@@ -252,7 +252,7 @@ func TestBadHandshakes(t *testing.T) {
 	message := func(b []byte) []byte {
 		return append(binary.BigEndian.AppendUint16(nil, uint16(len(b))), b...)
 	}
-	name := appendName(nil, "peer@h", 1)
+	name := appendName(nil, "peer@h", ourFlags, 1)
 	noise := func(size int) []byte {
 		b := make([]byte, size)
 		for i := range b {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +12,6 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"scanode/etf"
@@ -47,6 +47,9 @@ type Link struct {
 	conn net.Conn
 	in   *bufio.Reader
 	out  *writer
+	form form
+	// parts holds unfinished messages where FRAGMENTS is agreed on.
+	parts assembler // the read goroutine's
 
 	// handling is set while the read goroutine is in the handler.
 	handling atomic.Bool
@@ -72,13 +75,15 @@ type Link struct {
 func newLink(n *Node, p peer, conn net.Conn, in *bufio.Reader) *Link {
 	l := &Link{
 		node: n, peer: p, conn: conn, in: in,
+		form:     formOf(p.agreed()),
+		parts:    assembler{max: n.cfg.MaxFrameBytes, unfinished: map[uint64]*partial{}},
 		done:     make(chan struct{}),
 		gone:     make(chan struct{}),
 		watches:  map[etf.Ref]*watch{},
 		watchers: map[etf.Ref]watcher{},
 		pairs:    map[pair]struct{}{},
 	}
-	l.out = newWriter(conn, n.cfg.WriteTimeout, l.done, l.reason)
+	l.out = newWriter(conn, l.form, n.cfg.WriteTimeout, l.done, l.reason)
 	l.out.turn <- struct{}{}
 	return l
 }
@@ -107,8 +112,18 @@ func (l *Link) end(err error) {
 	l.ending.Do(func() {
 		l.cause = err
 		close(l.done)
-		l.conn.Close()
+		l.hangUp()
 	})
+}
+
+// hangUp closes the connection, at once: what TLS would like to say at the end
+// could wait for a peer that does not read.
+func (l *Link) hangUp() {
+	if secured, ok := l.conn.(*tls.Conn); ok {
+		secured.NetConn().Close()
+		return
+	}
+	l.conn.Close()
 }
 
 // reason is why the link ended. Only after done is closed.
@@ -139,7 +154,7 @@ func (l *Link) SendAlias(alias etf.Ref, head, body []byte) error {
 }
 
 func (l *Link) send(control, head, body []byte) error {
-	const around = 3 // pass-through byte and two versions
+	const around = 3 // the most that a form adds
 	if len(head)+len(body) > l.node.cfg.MaxFrameBytes-len(control)-around {
 		return ErrTooLong
 	}
@@ -218,8 +233,10 @@ func (l *Link) read() (err error) {
 				return ErrClosed
 			}
 			return ErrPeerClosed
-		case errors.Is(err, syscall.ECONNRESET):
+		case hungUp(err):
 			return fmt.Errorf("%w: %w", ErrPeerClosed, err)
+		case errors.Is(err, errFrameTooLong):
+			return fmt.Errorf("node: %w", err)
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return fmt.Errorf("%w for %v", ErrPeerSilent, silence(l.node.cfg.TickTime).Round(time.Millisecond))
 		default:
@@ -229,11 +246,14 @@ func (l *Link) read() (err error) {
 			l.answerTick()
 			continue
 		}
-		b, err := cutFrame(frame)
+		b, err := l.cut(frame)
 		if err != nil {
 			return fmt.Errorf("node: %w", err)
 		}
-		m, err := parseControl(b)
+		if b == nil {
+			continue
+		}
+		m, err := parseControl(b, l.form)
 		if err != nil {
 			return fmt.Errorf("node: %w", err)
 		}
@@ -241,6 +261,15 @@ func (l *Link) read() (err error) {
 			return err
 		}
 	}
+}
+
+// cut returns what is behind the head of a frame; nil when that is not all of a
+// message.
+func (l *Link) cut(frame []byte) ([]byte, error) {
+	if l.form == headed {
+		return l.parts.take(frame)
+	}
+	return cutFrame(frame)
 }
 
 // handle acts on one control message. It runs on the read goroutine and never
@@ -269,9 +298,9 @@ func (l *Link) handle(m control) error {
 		l.unlinked(m)
 	case opUnlinkID:
 		l.unlinked(m)
-		return l.out.signal(appendUnlinkIDAck(nil, m.id, m.to.pid, m.from))
+		return l.out.signal(appendUnlinkIDAck(nil, m.id, m.to.pid, m.from), nil)
 	case opSpawnRequest, opSpawnRequestTT:
-		return l.out.signal(appendSpawnReply(nil, m.ref, m.from, "notsup"))
+		return l.out.signal(appendSpawnReply(nil, m.ref, m.from, "notsup"), nil)
 	}
 	// The rest means nothing to a process that traps exits, has no aliases,
 	// spawns nothing and never links: EXIT2, UNLINK_ID_ACK, GROUP_LEADER,

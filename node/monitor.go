@@ -59,7 +59,7 @@ func (l *Link) Monitor(pid etf.Pid, down func()) (stop func()) {
 	l.mu.Unlock()
 	self := l.node.procs.first
 	// An error means that the link ends, which fires the monitor.
-	l.out.signal(appendMonitorP(nil, self, pid, ref))
+	l.out.signal(appendMonitorP(nil, self, pid, ref), nil)
 	return func() {
 		w.spent.Store(true)
 		l.mu.Lock()
@@ -67,7 +67,7 @@ func (l *Link) Monitor(pid etf.Pid, down func()) (stop func()) {
 		delete(l.watches, ref)
 		l.mu.Unlock()
 		if live {
-			l.out.signal(appendDemonitorP(nil, self, pid, ref))
+			l.out.signal(appendDemonitorP(nil, self, pid, ref), nil)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func (l *Link) watchedDied(ref etf.Ref) {
 // monitored is a monitor of the peer's on one of our processes.
 func (l *Link) monitored(m control) error {
 	if _, _, ok := l.node.procs.find(m.to); !ok {
-		return l.out.signal(appendMonitorPExit(nil, m.to, m.from, m.ref, "noproc"))
+		return l.out.signal(appendMonitorPExit(nil, m.to, m.from, m.ref, "noproc"), nil)
 	}
 	return l.remember(func() { l.watchers[m.ref] = watcher{pid: m.from, of: m.to} })
 }
@@ -102,7 +102,7 @@ func (l *Link) monitored(m control) error {
 // linked is a process link of the peer's to one of ours.
 func (l *Link) linked(m control) error {
 	if _, _, ok := l.node.procs.find(m.to); !ok {
-		return l.out.signal(appendExit(nil, m.to.pid, m.from, "noproc"))
+		return l.out.signal(appendExit(nil, m.to.pid, m.from, "noproc"), nil)
 	}
 	return l.remember(func() { l.pairs[pair{theirs: m.from, ours: m.to.pid}] = struct{}{} })
 }
@@ -139,21 +139,26 @@ func (l *Link) refuse(ref etf.Ref) error {
 	if !ok {
 		return nil
 	}
-	return l.out.signal(appendMonitorPExit(nil, w.of, w.pid, ref, "noproc"))
+	return l.out.signal(appendMonitorPExit(nil, w.of, w.pid, ref, "noproc"), nil)
 }
 
-// farewell appends what tells the peer's processes that ours are gone.
-func (l *Link) farewell(dst []byte) []byte {
+// farewell tells the peer's processes that ours are gone. Returns whether there
+// were any to tell.
+func (l *Link) farewell() (told bool, err error) {
 	const reason = "shutdown"
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	for ref, w := range l.watchers {
-		dst = appendMonitorPExit(dst, w.of, w.pid, ref, reason)
+	watchers, pairs := l.watchers, l.pairs
+	l.watchers, l.pairs = map[etf.Ref]watcher{}, map[pair]struct{}{}
+	l.mu.Unlock()
+	for ref, w := range watchers {
+		if err := l.out.signal(appendMonitorPExit(nil, w.of, w.pid, ref, reason), nil); err != nil {
+			return true, err
+		}
 	}
-	for p := range l.pairs {
-		dst = appendExit(dst, p.ours, p.theirs, reason)
+	for p := range pairs {
+		if err := l.out.signal(appendExit(nil, p.ours, p.theirs, reason), nil); err != nil {
+			return true, err
+		}
 	}
-	clear(l.watchers)
-	clear(l.pairs)
-	return dst
+	return len(watchers)+len(pairs) > 0, nil
 }

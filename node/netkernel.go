@@ -15,15 +15,12 @@ func (l *Link) kernelCall(msg []byte) error {
 	if !call.ping {
 		return l.refuse(call.ref)
 	}
-	dst, start := frameStart(nil)
+	control := appendSend(nil, call.from)
 	if call.alias {
-		dst = appendAliasSend(dst, l.node.procs.first, call.ref)
-	} else {
-		dst = appendSend(dst, call.from)
+		control = appendAliasSend(nil, l.node.procs.first, call.ref)
 	}
-	dst = etf.AppendTupleHeader(append(dst, versionTag), 2)
-	dst = append(dst, call.tag...)
-	return l.out.signal(frameEnd(etf.AppendAtom(dst, "yes"), start, 0))
+	reply := append(etf.AppendTupleHeader(nil, 2), call.tag...)
+	return l.out.signal(control, etf.AppendAtom(reply, "yes"))
 }
 
 // genCall is `{'$gen_call', {From, Tag}, Request}` as far as net_kernel needs it.

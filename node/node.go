@@ -27,6 +27,7 @@ type Node struct {
 	creation uint32
 	procs    processes
 	refs     atomic.Uint64
+	stranger atomic.Int64 // the second of the last warning about one
 
 	ctx    context.Context // done when the node closes
 	cancel context.CancelFunc
@@ -48,6 +49,15 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
+	}
+	if cfg.TLS != nil {
+		creds, err := cfg.TLS()
+		if err == nil {
+			err = creds.check()
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	listener, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
@@ -86,7 +96,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	n.wg.Go(n.accept)
 	stop := context.AfterFunc(ctx, func() { n.Close() })
 	context.AfterFunc(n.ctx, func() { stop() })
-	n.log.Info("node up", "addr", listener.Addr(), "epmd", cfg.EPMD)
+	n.log.Info("node up", "addr", listener.Addr(), "epmd", cfg.EPMD, "tls", cfg.TLS != nil)
 	return n, nil
 }
 
@@ -151,14 +161,10 @@ func (n *Node) Close() error {
 // take the farewell from the peer's hands.
 func (l *Link) shutdown() {
 	defer l.end(ErrClosed)
-	frames := l.farewell(nil)
-	if len(frames) == 0 {
-		return
-	}
 	timer := time.AfterFunc(farewellTimeout, func() { l.end(ErrClosed) })
 	defer timer.Stop()
 	l.leaving.Store(true)
-	if l.out.signal(frames) != nil || l.out.flush() != nil {
+	if told, err := l.farewell(); !told || err != nil || l.out.flush() != nil {
 		return
 	}
 	if half, ok := l.conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {

@@ -29,7 +29,7 @@ func dialAs(t testing.TB, n *Node, name etf.Atom, cookie string) (*fakePeer, err
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	h := &handshake{conn: conn, in: bufio.NewReader(conn), name: name, creation: 7, digest: newDigester(Cookie(cookie))}
+	h := &handshake{conn: conn, in: bufio.NewReader(conn), name: name, flags: ourFlags, creation: 7, digest: newDigester(Cookie(cookie))}
 	_, err = h.call(n.Name(), func(peer) error { return nil })
 	return &fakePeer{t: t, conn: conn, in: h.in, name: name, node: n}, err
 }
@@ -51,7 +51,7 @@ func (p *fakePeer) ref(id uint32) etf.Ref {
 
 // frame encodes a control term and perhaps a message.
 func frame(control etf.Term, msg ...etf.Term) []byte {
-	dst, start := frameStart(nil)
+	dst, start := passing.start(nil)
 	dst = mustAppend(dst, control)
 	for _, m := range msg {
 		dst = mustAppend(append(dst, versionTag), m)

@@ -26,7 +26,7 @@ func pipeLink(conn net.Conn, name, to etf.Atom) (*Link, *recorder) {
 	n := &Node{cfg: cfg, log: cfg.Logger, creation: 7, ctx: context.Background(), links: map[etf.Atom]*Link{},
 		procs: newProcesses(name, 7, cfg.Processes)}
 	timed := &timedReader{conn: conn, limit: silence(cfg.TickTime)}
-	l := newLink(n, peer{name: to, flags: ourFlags}, conn, bufio.NewReader(timed))
+	l := newLink(n, peer{name: to, flags: ourFlags, ours: ourFlags}, conn, bufio.NewReader(timed))
 	n.links[to] = l
 	go l.run(nil)
 	return l, r
@@ -123,7 +123,7 @@ func TestSignalsGoFirst(t *testing.T) {
 		go l.Send(to, etf.AppendAtom(nil, "first"), nil)
 		synctest.Wait()
 		for i := range 3 {
-			l.out.signal(appendUnlinkIDAck(nil, uint64(i), l.node.procs.first, to))
+			l.out.signal(appendUnlinkIDAck(nil, uint64(i), l.node.procs.first, to), nil)
 		}
 		go l.Send(to, etf.AppendAtom(nil, "second"), nil)
 		p := &fakePeer{t: t, conn: theirs, in: bufio.NewReader(theirs), name: "b@h", node: l.node}
@@ -145,7 +145,7 @@ func TestPendingIsBounded(t *testing.T) {
 		l, r := pipeLink(ours, "a@h", "b@h")
 		for range 4 {
 			go func() {
-				for l.out.signal(make([]byte, 1000)) == nil {
+				for l.out.signal(make([]byte, 1000), nil) == nil {
 				}
 			}()
 		}

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"bufio"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"sync"
@@ -17,6 +19,9 @@ const (
 	// writeChunkBytes is how much must leave within one write timeout.
 	writeChunkBytes = 1 << 20
 
+	// tlsRecordBytes is the most that one TLS record holds.
+	tlsRecordBytes = 16 << 10
+
 	// keepScratchBytes is the largest buffer kept between frames.
 	keepScratchBytes = 64 << 10
 )
@@ -24,6 +29,8 @@ const (
 // writer writes whole frames, one at a time, and collects signals in between.
 type writer struct {
 	conn    net.Conn
+	records *bufio.Writer // over TLS: gathers what makes a full record; else nil
+	form    form
 	timeout time.Duration
 	done    <-chan struct{} // closed when the link ends
 	err     func() error    // why it ended
@@ -44,14 +51,18 @@ type writer struct {
 	written atomic.Int64 // nanoseconds after born when something last left
 }
 
-func newWriter(conn net.Conn, timeout time.Duration, done <-chan struct{}, err func() error) *writer {
-	return &writer{
-		conn: conn, timeout: timeout, done: done, err: err,
+func newWriter(conn net.Conn, f form, timeout time.Duration, done <-chan struct{}, err func() error) *writer {
+	w := &writer{
+		conn: conn, form: f, timeout: timeout, done: done, err: err,
 		turn: make(chan struct{}, 1),
 		wake: make(chan struct{}, 1),
 		room: make(chan struct{}, 1),
 		born: time.Now(),
 	}
+	if _, ok := conn.(*tls.Conn); ok {
+		w.records = bufio.NewWriterSize(conn, tlsRecordBytes)
+	}
+	return w
 }
 
 // idle returns how long ago something last left.
@@ -66,12 +77,14 @@ func nudge(c chan struct{}) {
 	}
 }
 
-// signal collects a frame. It blocks only while maxPendingBytes are waiting.
-func (w *writer) signal(frame []byte) error {
+// signal collects a frame of a control term and perhaps a message. It blocks only
+// while maxPendingBytes are waiting.
+func (w *writer) signal(control, msg []byte) error {
+	const around = 8 // the most that a form adds
 	for {
 		w.mu.Lock()
-		if len(w.pending) == 0 || len(w.pending)+len(frame) <= maxPendingBytes {
-			w.pending = append(w.pending, frame...)
+		if len(w.pending) == 0 || len(w.pending)+len(control)+len(msg)+around <= maxPendingBytes {
+			w.appendPending(control, msg)
 			more := len(w.pending) < maxPendingBytes
 			w.mu.Unlock()
 			nudge(w.wake)
@@ -87,6 +100,17 @@ func (w *writer) signal(frame []byte) error {
 			return w.err()
 		}
 	}
+}
+
+// appendPending appends a frame. The caller holds mu.
+func (w *writer) appendPending(control, msg []byte) {
+	var start int
+	w.pending, start = w.form.start(w.pending)
+	w.pending = append(w.pending, control...)
+	if msg != nil {
+		w.pending = append(w.form.between(w.pending), msg...)
+	}
+	frameEnd(w.pending, start, 0)
 }
 
 // tick collects a tick unless something is waiting anyway.
@@ -138,8 +162,8 @@ func (w *writer) message(control, head, body []byte) error {
 	defer w.unlock()
 	w.takePending()
 	var start int
-	w.scratch, start = frameStart(w.scratch)
-	w.scratch = append(append(w.scratch, control...), versionTag)
+	w.scratch, start = w.form.start(w.scratch)
+	w.scratch = w.form.between(append(w.scratch, control...))
 	w.scratch = frameEnd(w.scratch, start, len(head)+len(body))
 	return w.write(head, body)
 }
@@ -184,10 +208,28 @@ func (w *writer) writeChunk(chunks [][]byte) error {
 	if err := w.conn.SetWriteDeadline(time.Now().Add(w.timeout)); err != nil {
 		return fmt.Errorf("writing: %w", err)
 	}
+	if w.records != nil {
+		if err := w.writeRecords(chunks); err != nil {
+			return fmt.Errorf("writing: %w", err)
+		}
+		w.written.Store(int64(time.Since(w.born)))
+		return nil
+	}
 	w.vec = chunks
 	if _, err := w.vec.WriteTo(w.conn); err != nil {
 		return fmt.Errorf("writing: %w", err)
 	}
 	w.written.Store(int64(time.Since(w.born)))
 	return nil
+}
+
+// writeRecords writes chunks over TLS: small ones share a record, large ones are
+// not copied. The buffer is empty in between.
+func (w *writer) writeRecords(chunks [][]byte) error {
+	for _, c := range chunks {
+		if _, err := w.records.Write(c); err != nil {
+			return err
+		}
+	}
+	return w.records.Flush()
 }
