@@ -94,10 +94,12 @@ func (f *fence) barrier() {
 	f.ops.Unlock() //nolint:staticcheck // waiting is all there is to do
 }
 
-// fail puts the fence up after op on name failed.
+// fail puts the fence up after op on name failed. The store is told first: a
+// write of another goroutine that is swallowed because the fence is up must find
+// the store parked when it asks, or it would be acknowledged.
 func (f *fence) fail(op, name string, err error) {
-	f.up.Store(true)
 	f.raise(fmt.Errorf("%s %s: %w", op, f.PathBase(name), err))
+	f.up.Store(true)
 }
 
 // critical says whether pebble cannot survive a failed write of name.
