@@ -18,12 +18,15 @@ import (
 // the last iterator, who closes it with his next call. Behind the fence that
 // cannot disturb whoever has the directory then.
 func (s *store) Close() error {
-	s.calls.Lock()
 	before := s.state.Swap(stateClosed)
-	s.calls.Unlock()
 	if before == stateClosed {
 		return fmt.Errorf("lsm: %w", storage.ErrClosed)
 	}
+	s.bounded(func() {
+		s.calls.Lock() // once nobody is in, nobody comes in
+		s.calls.Unlock()
+	})
+	close(s.quit)
 	s.mu.Lock()
 	snapshots := slices.Collect(maps.Keys(s.snapshots))
 	iters := s.iters
@@ -36,7 +39,7 @@ func (s *store) Close() error {
 	if iters == 0 {
 		err = s.finish()
 	} else {
-		err = s.leave()
+		err = s.part()
 	}
 	if before == stateParked {
 		return nil // its owner knows; nothing was lost now
@@ -50,8 +53,8 @@ func (s *store) Close() error {
 	return nil
 }
 
-// leave gives the directory back while pebble stays open for iterators.
-func (s *store) leave() error {
+// part gives the directory back while pebble stays open for iterators.
+func (s *store) part() error {
 	var err error
 	if s.cause() == nil {
 		s.bounded(func() { err = s.db.LogData(nil, pebble.Sync) })
@@ -71,7 +74,7 @@ func (s *store) leave() error {
 	return err
 }
 
-// finish closes pebble and gives the directory back if leave has not done so.
+// finish closes pebble and gives the directory back if part has not done so.
 func (s *store) finish() error {
 	var err error
 	done := s.bounded(func() { err = s.db.Close() })
@@ -99,6 +102,7 @@ func (s *store) release() error {
 // discard cleans up after a failed Open.
 func (s *store) discard() {
 	s.state.Store(stateClosed)
+	close(s.quit)
 	s.fence.up.Store(true)
 	if s.db != nil {
 		s.bounded(func() { _ = s.db.Close() })

@@ -159,6 +159,9 @@ func (e *Engine) start(s *store, set settings, o storage.Options) error {
 			return err
 		}
 	}
+	if err := checkManifest(e.fs, s.dir); err != nil {
+		return err
+	}
 	var db *pebble.DB
 	if s.bounded(func() { db, err = pebble.Open(s.dir, s.options(set)) }) {
 		s.db = db
@@ -168,7 +171,11 @@ func (e *Engine) start(s *store, set settings, o storage.Options) error {
 	if cause := s.cause(); cause != nil {
 		err = cause
 	}
-	if err != nil && pebble.IsCorruptionError(err) {
+	switch {
+	case err == nil:
+		return nil
+	// The directory is there and is ours: what pebble misses was there once.
+	case pebble.IsCorruptionError(err), errors.Is(err, pebble.ErrDBNotPristine), isNotExist(err):
 		return fmt.Errorf("%w: %w", storage.ErrCorrupt, err)
 	}
 	return err

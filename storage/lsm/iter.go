@@ -11,19 +11,17 @@ import (
 // the walk is over, and the owner then closes the pebble iterator himself. See
 // store.Close for the other half.
 type iter struct {
-	s     *store
-	it    *pebble.Iterator // nil for a range without keys and after release
-	valid bool
-	done  bool // the walk has ended by itself, or the iterator is closed
-	err   error
-	seek  []byte // room for the stored form of a key sought
+	s      *store
+	it     *pebble.Iterator // nil for a range without keys and after release
+	valid  bool
+	moving bool // a call into pebble has not come back
+	done   bool // the walk has ended by itself, or the iterator is closed
+	err    error
+	seek   []byte // room for the stored form of a key sought
 }
 
-// newIter makes an iterator of the store or a snapshot. calls must be held.
+// newIter makes an iterator of the store or a snapshot, within enter and leave.
 func (s *store) newIter(r pebble.Reader, rg storage.Range) (_ storage.Iter, err error) {
-	if err := s.refusal(); err != nil {
-		return nil, err
-	}
 	o, empty := bounds(rg)
 	if empty {
 		return &iter{s: s}, nil
@@ -102,8 +100,13 @@ func (i *iter) stopped() bool {
 	return false
 }
 
-// failed, deferred, contains a panic of a positioning call.
+// failed, deferred, contains a panic of a positioning call. It asks recover,
+// which costs as much as a step, only after a call that did not come back.
 func (i *iter) failed() {
+	if !i.moving {
+		return
+	}
+	i.moving = false
 	if r := recover(); r != nil {
 		i.valid = false
 		i.err = i.s.crashed(r)
@@ -163,11 +166,11 @@ func (i *iter) Next() bool {
 	if !i.valid {
 		return false
 	}
+	i.moving = true
 	defer i.failed()
-	if i.it.Next() {
-		return true
-	}
-	return i.stopped()
+	ok := i.it.Next()
+	i.moving = false
+	return ok || i.stopped()
 }
 
 // Prev implements storage.Iter.
@@ -178,11 +181,11 @@ func (i *iter) Prev() bool {
 	if !i.valid {
 		return false
 	}
+	i.moving = true
 	defer i.failed()
-	if i.it.Prev() {
-		return true
-	}
-	return i.stopped()
+	ok := i.it.Prev()
+	i.moving = false
+	return ok || i.stopped()
 }
 
 // Valid implements storage.Iter. It stays true when the store is closed under

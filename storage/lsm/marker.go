@@ -44,7 +44,7 @@ const (
 // ErrCorrupt; anything else is the disk's.
 func look(fsys vfs.FS, dir string) (place, error) {
 	info, err := fsys.Stat(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if isNotExist(err) {
 		return placeMissing, nil
 	}
 	if err != nil {
@@ -84,6 +84,8 @@ func look(fsys vfs.FS, dir string) (place, error) {
 	}
 	return finished(names)
 }
+
+func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 // finished tells a complete store from one whose creation was cut short. Pebble
 // names its manifest in a file marker.manifest.…; logs and tables come after it.

@@ -104,7 +104,7 @@ func (s *store) bounded(f func()) bool {
 
 // graceTime is how long Open and Close wait for pebble in a parked store. Only
 // a store that lost a lock, or whose disk hangs, needs all of it.
-const graceTime = 10 * time.Second
+const graceTime = 3 * time.Second
 
 // logger is what pebble logs to.
 type logger struct{ s *store }

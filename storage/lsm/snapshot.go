@@ -20,11 +20,10 @@ type snapshot struct {
 
 // Snapshot implements storage.Store.
 func (s *store) Snapshot() (_ storage.Snapshot, err error) {
-	s.calls.RLock()
-	defer s.calls.RUnlock()
-	if err := s.refusal(); err != nil {
+	if err := s.enter(); err != nil {
 		return nil, err
 	}
+	defer s.leave()
 	defer s.guard(&err)
 	sn := &snapshot{s: s, sn: s.db.NewSnapshot()}
 	s.mu.Lock()
@@ -35,7 +34,9 @@ func (s *store) Snapshot() (_ storage.Snapshot, err error) {
 
 // enter begins a call; leave must follow when it returns nil.
 func (sn *snapshot) enter() error {
-	sn.s.calls.RLock()
+	if err := sn.s.enter(); err != nil {
+		return err
+	}
 	sn.mu.RLock()
 	if sn.closed {
 		sn.leave()
@@ -46,7 +47,7 @@ func (sn *snapshot) enter() error {
 
 func (sn *snapshot) leave() {
 	sn.mu.RUnlock()
-	sn.s.calls.RUnlock()
+	sn.s.leave()
 }
 
 // Get implements storage.Reader.
@@ -69,9 +70,16 @@ func (sn *snapshot) NewIter(r storage.Range) (storage.Iter, error) {
 
 // Close implements storage.Snapshot.
 func (sn *snapshot) Close() error {
-	sn.s.calls.RLock()
-	defer sn.s.calls.RUnlock()
-	return sn.release()
+	switch sn.s.state.Load() {
+	case stateLive:
+		if err := sn.s.enter(); err == nil {
+			defer sn.s.leave()
+			return sn.release()
+		}
+	case stateParked:
+		return nil // Close of the store releases it
+	}
+	return sn.s.refusal()
 }
 
 // release ends the view.

@@ -1,6 +1,7 @@
 package lsm
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -10,10 +11,10 @@ import (
 // Stats implements storage.Store. A parked store answers without asking pebble,
 // which may hold a lock for ever.
 func (s *store) Stats() (_ storage.Stats, err error) {
-	s.calls.RLock()
-	defer s.calls.RUnlock()
-	if s.state.Load() == stateClosed {
-		return storage.Stats{}, s.refusal()
+	if err := s.enter(); err == nil {
+		defer s.leave()
+	} else if !errors.Is(err, storage.ErrParked) {
+		return storage.Stats{}, err
 	}
 	st := storage.Stats{
 		Engine:     Name,

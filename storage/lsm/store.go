@@ -30,8 +30,12 @@ type store struct {
 	parked   chan struct{} // closed by park
 
 	// calls is read-held by every call into db but those of iterators, which
-	// keep the database open instead. Close holds it to wait for them.
+	// keep the database open instead. Close locks it once to wait for them.
 	calls sync.RWMutex
+
+	commits chan *commit  // to an idle committer
+	idle    atomic.Int64  // committers
+	quit    chan struct{} // ends the idle ones
 
 	mu        sync.Mutex
 	iters     int64                  // pebble iterators open
@@ -52,6 +56,8 @@ func newStore(e *Engine, dir string) *store {
 		engine:    e,
 		dir:       dir,
 		parked:    make(chan struct{}),
+		commits:   make(chan *commit),
+		quit:      make(chan struct{}),
 		snapshots: make(map[*snapshot]struct{}),
 	}
 	s.fence = newFence(e.fs, dir, s.park, s.delayFlush)
@@ -106,18 +112,34 @@ func (s *store) translate(err error) error {
 	return fmt.Errorf("lsm: %w", err)
 }
 
+// enter begins a call into pebble; leave must follow when it returns nil. The
+// state is looked at first, so that nobody queues behind a Close that waits for
+// a call stuck in a parked store, and again with the lock held, for Close waits
+// only for those who have it.
+func (s *store) enter() error {
+	if s.state.Load() == stateLive {
+		s.calls.RLock()
+		if s.state.Load() == stateLive {
+			return nil
+		}
+		s.calls.RUnlock()
+	}
+	return s.refusal()
+}
+
+func (s *store) leave() { s.calls.RUnlock() }
+
 // Get implements storage.Reader.
 func (s *store) Get(dst, key []byte) ([]byte, error) {
-	s.calls.RLock()
-	defer s.calls.RUnlock()
+	if err := s.enter(); err != nil {
+		return dst, err
+	}
+	defer s.leave()
 	return s.get(s.db, dst, key)
 }
 
-// get reads from the store or a snapshot. calls must be held.
+// get reads from the store or a snapshot, within enter and leave.
 func (s *store) get(r pebble.Reader, dst, key []byte) (_ []byte, err error) {
-	if err := s.refusal(); err != nil {
-		return dst, err
-	}
 	defer s.guard(&err)
 	v, closer, err := r.Get(storedKey(nil, key))
 	if err != nil {
@@ -132,8 +154,10 @@ func (s *store) get(r pebble.Reader, dst, key []byte) (_ []byte, err error) {
 
 // NewIter implements storage.Reader.
 func (s *store) NewIter(r storage.Range) (storage.Iter, error) {
-	s.calls.RLock()
-	defer s.calls.RUnlock()
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.leave()
 	return s.newIter(s.db, r)
 }
 
@@ -142,11 +166,10 @@ const maxBatchBytes = 1 << 30
 
 // Apply implements storage.Store.
 func (s *store) Apply(ops []storage.Op, sync bool) error {
-	s.calls.RLock()
-	defer s.calls.RUnlock()
-	if err := s.refusal(); err != nil {
+	if err := s.enter(); err != nil {
 		return err
 	}
+	defer s.leave()
 	if len(ops) == 0 && !sync {
 		return nil
 	}
@@ -189,33 +212,73 @@ func (s *store) Apply(ops []storage.Op, sync bool) error {
 
 // commit writes b. The fence makes pebble believe that everything went well, so
 // success is only what the store, asked afterwards, still calls so.
+//
+// Pebble runs on a goroutine of its own: should it lose a lock and never come
+// back, the store is parked, and the caller has his answer.
 func (s *store) commit(b *pebble.Batch, sync bool) error {
-	wo := pebble.NoSync
+	c := &commit{batch: b, wo: pebble.NoSync, done: make(chan error, 1)}
 	if sync {
-		wo = pebble.Sync
+		c.wo = pebble.Sync
 	}
-	err := func() (err error) {
-		defer s.guard(&err)
-		return s.db.Apply(b, wo)
-	}()
+	select {
+	case s.commits <- c:
+	default:
+		go s.committer(c)
+	}
+	var err error
+	select {
+	case err = <-c.done:
+	case <-s.parked:
+	}
 	if cause := s.cause(); cause != nil {
 		return fmt.Errorf("lsm: %w: %w", storage.ErrUnknown, cause)
 	}
-	if err != nil {
-		// Pebble returns only what it finds before it begins.
-		return s.translate(err)
+	return s.translate(err) // pebble returns only what it finds before it begins
+}
+
+// commit is a batch on its way to a committer.
+type commit struct {
+	batch *pebble.Batch
+	wo    *pebble.WriteOptions
+	done  chan error // takes one without a receiver
+}
+
+// maxIdleCommitters is how many goroutines wait for the next batch: new ones
+// have to grow their stacks, which costs more than the batch.
+const maxIdleCommitters = 4
+
+// committer writes c and then other batches.
+func (s *store) committer(c *commit) {
+	for {
+		c.done <- s.applyBatch(c)
+		if s.idle.Add(1) > maxIdleCommitters {
+			s.idle.Add(-1)
+			return
+		}
+		select {
+		case c = <-s.commits:
+			s.idle.Add(-1)
+		case <-s.quit:
+			return
+		}
 	}
-	return s.translate(b.Close())
+}
+
+func (s *store) applyBatch(c *commit) (err error) {
+	defer s.guard(&err)
+	if err := s.db.Apply(c.batch, c.wo); err != nil {
+		return err
+	}
+	return c.batch.Close()
 }
 
 // Checkpoint implements storage.Store. The marker comes last, so that a copy
 // cut short is no store.
 func (s *store) Checkpoint(dir string) error {
-	s.calls.RLock()
-	defer s.calls.RUnlock()
-	if err := s.refusal(); err != nil {
+	if err := s.enter(); err != nil {
 		return err
 	}
+	defer s.leave()
 	fs := s.engine.fs
 	if _, err := fs.Stat(dir); err == nil {
 		return fmt.Errorf("lsm: checkpoint %s: %w", dir, storage.ErrExists)

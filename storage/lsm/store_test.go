@@ -73,3 +73,5 @@ func inMemoryEnv(t testing.TB, fs *vfs.MemFS) storetest.Env {
 
 func TestStoreOnDisk(t *testing.T)   { storetest.Run(t, onDisk) }
 func TestStoreInMemory(t *testing.T) { storetest.Run(t, inMemory) }
+
+func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
