@@ -131,7 +131,7 @@ func benchmarkMatch(b *testing.B, rows [][]byte, filter any) {
 		if i == len(rows) {
 			i = 0
 		}
-		ok, err := m.Match(rows[i])
+		ok, err := m.Match(nil, rows[i])
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -10,7 +10,7 @@
 //
 //	Parse       term -> Expr        checks shape and types, explains what is wrong
 //	NewMatcher  Expr -> Matcher     a flat program of tests and jumps over slots
-//	Match       stored object -> yes, no or a row error
+//	Match       key, stored object -> yes, no or a row error
 //
 // Match takes a whole riak object. ParseObject cuts the payload out of it, the
 // encoding byte in front of the payload picks an Extractor, and the extractor
@@ -25,6 +25,10 @@
 //	slots    time/timestamp  name/varchar │ constants
 //	program  0: slot 1 = constant 0       yes → accept  no → reject
 //	         1: slot 0 > slot 2 (uint64)  yes → 0       no → reject   ← entry
+//
+// Truth is three-valued: a test of a field without a value is unknown. The program
+// knows two outcomes only, true and the rest, so negations are moved inwards to the
+// tests when it is made, and each test says no where it has no value.
 //
 // Rows of one table look alike, so an extractor guesses that a field begins as the
 // one at its place in the row before did, and checks. That is for speed alone: no

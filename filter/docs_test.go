@@ -22,7 +22,7 @@ func TestDocumentedExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks := example.FindAllStringSubmatch(string(doc), -1)
-	if len(blocks) < 15 {
+	if len(blocks) < 30 {
 		t.Fatalf("found %d examples", len(blocks))
 	}
 	for _, block := range blocks {
@@ -52,14 +52,15 @@ func TestDocumentedExamples(t *testing.T) {
 			t.Fatalf("%v in %s", err, block[2])
 		}
 		m := NewMatcher(e, DefaultExtractors())
-		ok, err := m.Match(object(EncodingETF, documentedRow(t, row)))
+		key := []byte(strings.TrimSpace(parts["key"]))
+		ok, err := m.Match(key, object(EncodingETF, documentedRow(t, row)))
 		if got := outcome(ok, err); got != want {
 			t.Errorf("%s\ngives    %s", block[2], got)
 		}
 		if block[1] != "" {
 			continue
 		}
-		packed, packedErr := m.Match(object(EncodingMsgpack, packedRow(t, row)))
+		packed, packedErr := m.Match(key, object(EncodingMsgpack, packedRow(t, row)))
 		if packed != ok || (packedErr == nil) != (err == nil) {
 			t.Errorf("%s\ngives, as MessagePack, %s", block[2], outcome(packed, packedErr))
 		}

@@ -1,5 +1,7 @@
 package filter
 
+import "regexp"
+
 // Expr is a parsed and type-checked filter. It is immutable.
 type Expr struct {
 	root   *node
@@ -10,13 +12,15 @@ type Expr struct {
 // first mention, each once. The slice is the caller's.
 func (e *Expr) Fields() []string { return append([]string(nil), e.fields...) }
 
-// node is one expression. A comparison has operands and no children, and_ and
-// or_ have children and no operands, a test that does not depend on the row has
-// neither.
+// node is one expression. A test has operands and no children, and_ and or_ have
+// two children, not_ has left only, a test that does not depend on the row has
+// neither operands nor children.
 type node struct {
 	op          operator
 	left, right *node
 	a, b        operand
+	list        []operand      // constants of in
+	pattern     *regexp.Regexp // of match
 }
 
 // operator is what stands first in an expression's tuple.
@@ -31,19 +35,37 @@ const (
 	opGe
 	opAnd
 	opOr
+	opNot
+	opNull // is_null, and a comparison with []
+	opIn
+	opBetween // parsed into two comparisons
+	opPrefix
+	opMatch
 	// The rest is not written by users. A comparison of two constants is
-	// decided when it is parsed; a comparison with [] asks for NULL.
+	// decided when it is parsed; != [] asks for any value.
+	opNotNull
 	opTrue
 	opFalse
-	opNull
-	opNotNull
 )
 
-// operators maps every spelling to its meaning.
+// operators maps every spelling to its meaning. There is no 'not': eleveldb refuses
+// it, and what it refuses by a recorded case is refused here.
 var operators = map[string]operator{
 	"=": opEq, "==": opEq, "!=": opNe,
 	"<": opLt, ">": opGt, "<=": opLe, "=<": opLe, ">=": opGe,
-	"and_": opAnd, "and": opAnd, "or_": opOr, "or": opOr,
+	"and_": opAnd, "and": opAnd, "or_": opOr, "or": opOr, "not_": opNot,
+	"is_null": opNull, "in": opIn, "between": opBetween, "prefix": opPrefix, "match": opMatch,
+}
+
+// arity returns how many elements follow op in its tuple.
+func (op operator) arity() int {
+	switch op {
+	case opNot, opNull:
+		return 1
+	case opBetween:
+		return 3
+	}
+	return 2
 }
 
 // mirror returns the operator that means the same with the operands exchanged.
@@ -75,6 +97,7 @@ const (
 	typeDouble
 	typeBoolean
 	typeAny
+	typeKey // of the operand key only
 )
 
 // fieldTypes maps the names of types.
@@ -97,18 +120,23 @@ func (t fieldType) String() string {
 		return "boolean"
 	case typeAny:
 		return "any"
+	case typeKey:
+		return "key"
 	}
 	return "no type"
 }
 
 // bytes reports whether values of the type are compared byte by byte.
-func (t fieldType) bytes() bool { return t == typeVarchar || t == typeAny }
+func (t fieldType) bytes() bool { return t == typeVarchar || t == typeAny || t == typeKey }
 
-// operand is one side of a comparison: a field if typ is set, else a constant,
-// already converted to the type of the field it is compared with.
+// ordered reports whether values of the type can be tested with < and its kin.
+func (t fieldType) ordered() bool { return t != typeVarchar && t != typeAny && t != typeBoolean }
+
+// operand is one side of a comparison: a field or the key if typ is set, else a
+// constant, already converted to the type of what it is compared with.
 type operand struct {
 	typ  fieldType
 	name string // of a field
 	num  uint64 // constant: int64, uint64, bits of a float64, or 0 … 255
-	text []byte // constant of varchar and any
+	text []byte // constant of varchar, any and the key
 }

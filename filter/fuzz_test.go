@@ -122,7 +122,10 @@ func checkError(t *testing.T, term etf.Term, err error) {
 
 // respell writes operators as char lists and gives every field its type.
 func respell(t etf.Term, types map[string]etf.Term) etf.Term {
-	tuple := t.(etf.Tuple)
+	tuple, ok := t.(etf.Tuple)
+	if !ok { // key, a list of constants
+		return t
+	}
 	switch tuple[0] {
 	case etf.Atom("field"):
 		name := string(tuple[1].([]byte))
@@ -137,6 +140,9 @@ func respell(t etf.Term, types map[string]etf.Term) etf.Term {
 	for _, c := range []byte(naiveOp(tuple[0])) {
 		op = append(op, int64(c))
 	}
-	left := respell(tuple[1], types)
-	return etf.Tuple{op, left, respell(tuple[2], types)}
+	spelt := etf.Tuple{op}
+	for _, part := range tuple[1:] {
+		spelt = append(spelt, respell(part, types))
+	}
+	return spelt
 }

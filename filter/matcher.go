@@ -39,12 +39,12 @@ func NewMatcher(e *Expr, xs Extractors) *Matcher {
 	return m
 }
 
-// Match reports whether the riak object passes the filter. A tombstone does not.
-// The error is a *RowError: the object is broken, its encoding is unknown, or a
-// field the filter names does not fit its type. The verdict depends on nothing
-// but object, which Match neither changes nor keeps. It allocates only for an
-// error.
-func (m *Matcher) Match(object []byte) (bool, error) {
+// Match reports whether the riak object stored under key passes the filter. A
+// tombstone does not. The error is a *RowError: the object is broken, its encoding
+// is unknown, or a field the filter names does not fit its type. The verdict
+// depends on nothing but key and object, which Match neither changes nor keeps. It
+// allocates only for an error, and where a regular expression needs room.
+func (m *Matcher) Match(key, object []byte) (bool, error) {
 	o, err := ParseObject(object)
 	if err != nil {
 		return false, err
@@ -57,10 +57,10 @@ func (m *Matcher) Match(object []byte) (bool, error) {
 		}
 		return false, m.unknownEncoding(o)
 	}
-	m.row.reset(o.Payload)
+	m.row.reset(key, o.Payload)
 	err = x.extract(m.row)
 	ok := err == nil && m.program.run(m.row)
-	m.row.payload = nil
+	m.row.key, m.row.payload = nil, nil
 	return ok, err
 }
 

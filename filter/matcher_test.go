@@ -38,11 +38,11 @@ func TestMatchAllocatesNothing(t *testing.T) {
 		"msgpack":   object(EncodingMsgpack, msgpackRow(row(field{"map", rarePacked[22]}, field{"old", 5.0})...)),
 		"tombstone": object(EncodingRaw, nil),
 	} {
-		ok, err := m.Match(o)
+		ok, err := m.Match(nil, o)
 		if err != nil || ok != (name != "tombstone") {
 			t.Errorf("%s: %t, %v", name, ok, err)
 		}
-		if n := testing.AllocsPerRun(100, func() { m.Match(o) }); n != 0 {
+		if n := testing.AllocsPerRun(100, func() { m.Match(nil, o) }); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
 	}
@@ -62,10 +62,10 @@ func TestManyFields(t *testing.T) {
 	m := matcher(t, filter)
 	for range 2 {
 		for name, o := range map[string][]byte{"etf": object(EncodingETF, etfRow(row...)), "msgpack": object(EncodingMsgpack, msgpackRow(row...))} {
-			if ok, err := m.Match(o); !ok || err != nil {
+			if ok, err := m.Match(nil, o); !ok || err != nil {
 				t.Errorf("%s: %t, %v", name, ok, err)
 			}
-			if n := testing.AllocsPerRun(10, func() { m.Match(o) }); n != 0 {
+			if n := testing.AllocsPerRun(10, func() { m.Match(nil, o) }); n != 0 {
 				t.Errorf("%s: %v allocations", name, n)
 			}
 		}
@@ -84,7 +84,7 @@ func TestNesting(t *testing.T) {
 		etfObject := object(EncodingETF, etfRow(field{"x", etfNest(c.depth)}, field{"n", int64(5)}))
 		packedObject := object(EncodingMsgpack, msgpackRow(field{"x", packedNest(c.depth)}, field{"n", int64(5)}))
 		for name, o := range map[string][]byte{"etf": etfObject, "msgpack": packedObject} {
-			if ok, err := m.Match(o); ok != c.ok || (err == nil) != c.ok {
+			if ok, err := m.Match(nil, o); ok != c.ok || (err == nil) != c.ok {
 				t.Errorf("%s, depth %d: %t, %v", name, c.depth, ok, err)
 			}
 		}
@@ -107,7 +107,7 @@ func TestClaimedLengths(t *testing.T) {
 		"ext":     object(EncodingMsgpack, []byte{0x81, 0xa1, 'x', 0xc9, 255, 255, 255, 255}),
 		"array":   object(EncodingMsgpack, []byte{0x81, 0xa1, 'x', 0xdd, 255, 255, 255, 255, 0x90}),
 	} {
-		if ok, err := m.Match(o); ok || err == nil {
+		if ok, err := m.Match(nil, o); ok || err == nil {
 			t.Errorf("%s: %t, %v", name, ok, err)
 		}
 	}
@@ -130,7 +130,7 @@ func TestRowErrors(t *testing.T) {
 		{raw{0x81, 1, 1}, "a map"},
 		{raw{0xd4, 1, 1}, "an ext value"},
 	} {
-		_, err := m.Match(object(EncodingMsgpack, msgpackRow(field{"n", c.value})))
+		_, err := m.Match(nil, object(EncodingMsgpack, msgpackRow(field{"n", c.value})))
 		if want := `field <<"n">>: want timestamp, found ` + c.want; err == nil || err.Error() != want {
 			t.Errorf("%v: %v, want %s", c.value, err, want)
 		}
@@ -150,7 +150,7 @@ func TestRowErrors(t *testing.T) {
 		"riak object ends inside its header: 14 bytes, vclock of 4294967295": {53, 1, 255, 255, 255, 255, 0, 0, 0, 1, 0, 0, 0, 0},
 		"not a riak object: 0 bytes, beginning []":                           {},
 	} {
-		if _, err := m.Match(o); err == nil || err.Error() != want {
+		if _, err := m.Match(nil, o); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -187,10 +187,10 @@ func TestExtractorsAreOptional(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := NewMatcher(e, Extractors{EncodingETF: DefaultExtractors()[EncodingETF]})
-	if ok, err := m.Match(object(EncodingETF, etfRow(field{"n", int64(5)}))); !ok || err != nil {
+	if ok, err := m.Match(nil, object(EncodingETF, etfRow(field{"n", int64(5)}))); !ok || err != nil {
 		t.Errorf("%t, %v", ok, err)
 	}
-	if _, err := m.Match(object(EncodingMsgpack, msgpackRow(field{"n", int64(5)}))); err == nil {
+	if _, err := m.Match(nil, object(EncodingMsgpack, msgpackRow(field{"n", int64(5)}))); err == nil {
 		t.Error("an encoding without extractor was read")
 	}
 }

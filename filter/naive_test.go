@@ -7,6 +7,8 @@ import (
 	"io"
 	"math"
 	"math/big"
+	"regexp"
+	"strings"
 
 	"github.com/vmihailenco/msgpack/v5"
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
@@ -30,7 +32,7 @@ type naiveOther struct{}
 var errNaive = errors.New("broken")
 
 // naiveMatch is Match.
-func naiveMatch(filter etf.Term, object []byte) (bool, error) {
+func naiveMatch(filter etf.Term, key, object []byte) (bool, error) {
 	types := make(naiveTypes)
 	types.collect(filter, make(map[string]string))
 	r := bytes.NewReader(object)
@@ -74,7 +76,7 @@ func naiveMatch(filter etf.Term, object []byte) (bool, error) {
 			}
 		}
 	}
-	return naiveEval(filter, row, make(map[string]string)), nil
+	return naiveEval(filter, key, row, make(map[string]string)) == naiveTrue, nil
 }
 
 // naiveTypes lists the types each field is declared under.
@@ -95,8 +97,9 @@ func (t naiveTypes) collect(filter etf.Term, seen map[string]string) {
 		return
 	}
 	if tuple[0] != etf.Atom("const") {
-		t.collect(tuple[1], seen)
-		t.collect(tuple[2], seen)
+		for _, part := range tuple[1:] {
+			t.collect(part, seen)
+		}
 	}
 }
 
@@ -299,24 +302,50 @@ func naiveInt(v any) (*big.Int, error) {
 	return nil, errNaive
 }
 
+// naiveTruth is a value of three-valued logic. The order is that of truth: and_
+// is the lesser, or_ the greater, not_ the mirror image.
+type naiveTruth int
+
+const (
+	naiveFalse naiveTruth = iota - 1
+	naiveUnknown
+	naiveTrue
+)
+
+func naiveBool(b bool) naiveTruth {
+	if b {
+		return naiveTrue
+	}
+	return naiveFalse
+}
+
 // naiveEval evaluates a filter Parse has accepted.
-func naiveEval(filter etf.Term, row map[string]naiveCell, seen map[string]string) bool {
+func naiveEval(filter etf.Term, key []byte, row map[string]naiveCell, seen map[string]string) naiveTruth {
 	tuple := filter.(etf.Tuple)
 	op := naiveOp(tuple[0])
 	switch op {
-	case "and_", "and":
-		a, b := naiveEval(tuple[1], row, seen), naiveEval(tuple[2], row, seen)
-		return a && b
-	case "or_", "or":
-		a, b := naiveEval(tuple[1], row, seen), naiveEval(tuple[2], row, seen)
-		return a || b
+	case "and_", "and", "or_", "or":
+		a, b := naiveEval(tuple[1], key, row, seen), naiveEval(tuple[2], key, row, seen)
+		if op[0] == 'a' {
+			return min(a, b)
+		}
+		return max(a, b)
+	case "not_":
+		return -naiveEval(tuple[1], key, row, seen)
 	}
 	typ := ""
-	var side [2]any
-	var null [2]bool // the operand is the constant []
+	var side [3]any
+	var null [3]bool // the operand is the constant []
 	for i, o := range tuple[1:] {
-		f := o.(etf.Tuple)
-		if f[0] != etf.Atom("field") {
+		if o == etf.Term(etf.Atom("key")) {
+			typ, side[i] = "varchar", key
+			if key == nil {
+				side[i] = []byte{}
+			}
+			continue
+		}
+		f, ok := o.(etf.Tuple)
+		if !ok || f[0] != etf.Term(etf.Atom("field")) {
 			continue
 		}
 		name := string(f[1].([]byte))
@@ -326,8 +355,22 @@ func naiveEval(filter etf.Term, row map[string]naiveCell, seen map[string]string
 		typ = seen[name]
 		side[i], _ = naiveConvert(typ, row[name])
 	}
+	if op == "is_null" {
+		return naiveBool(side[0] == nil)
+	}
+	if op == "in" { // a chain of or_
+		truth := naiveFalse
+		for _, k := range tuple[2].(etf.List) {
+			one := naiveUnknown
+			if side[0] != nil {
+				one = naiveBool(naiveCompare("=", side[0], naiveConstant(typ, k.(etf.Tuple)[1])))
+			}
+			truth = max(truth, one)
+		}
+		return truth
+	}
 	for i, o := range tuple[1:] {
-		if f := o.(etf.Tuple); f[0] == etf.Atom("const") {
+		if f, ok := o.(etf.Tuple); ok && f[0] == etf.Term(etf.Atom("const")) {
 			if l, ok := f[1].(etf.List); ok && len(l) == 0 {
 				null[i] = true
 				continue
@@ -337,12 +380,15 @@ func naiveEval(filter etf.Term, row map[string]naiveCell, seen map[string]string
 	}
 	if null[0] || null[1] {
 		isNull := side[0] == nil && side[1] == nil
-		return isNull == (op != "!=")
+		return naiveBool(isNull == (op != "!="))
 	}
 	if side[0] == nil || side[1] == nil {
-		return false
+		return naiveUnknown
 	}
-	return naiveCompare(op, side[0], side[1])
+	if op == "between" {
+		return min(naiveBool(naiveCompare(">=", side[0], side[1])), naiveBool(naiveCompare("<=", side[0], side[2])))
+	}
+	return naiveBool(naiveCompare(op, side[0], side[1]))
 }
 
 func naiveOp(t etf.Term) string {
@@ -391,7 +437,16 @@ func naiveCompare(op string, a, b any) bool {
 		less, equal = x < y, x == y
 	case []byte:
 		y, ok := b.([]byte)
-		equal = ok && bytes.Equal(x, y)
+		if !ok {
+			break
+		}
+		switch op {
+		case "prefix":
+			return strings.HasPrefix(string(x), string(y))
+		case "match":
+			return regexp.MustCompile(string(y)).FindStringIndex(string(x)) != nil
+		}
+		less, equal = string(x) < string(y), string(x) == string(y)
 	}
 	switch op {
 	case "=", "==":
@@ -402,6 +457,8 @@ func naiveCompare(op string, a, b any) bool {
 		return less
 	case ">":
 		return !less && !equal
+	case "prefix", "match": // of what is no text
+		return false
 	case "<=", "=<":
 		return less || equal
 	}

@@ -11,7 +11,8 @@ import (
 // parser's recursion nor the size of a program depends on the sender's mood.
 const (
 	maxDepth       = 256
-	maxComparisons = 4096
+	maxComparisons = 4096  // between counts as two, in as one
+	maxListed      = 65536 // constants in the lists of in, all together
 )
 
 // Parse checks a filter term and returns what it means. The error is a *Error.
@@ -32,6 +33,8 @@ type parser struct {
 	types       map[string]fieldType
 	fields      []string
 	comparisons int
+	listed      int // constants in lists
+	steps       int // instructions of regular expressions
 }
 
 // expr parses one expression; path leads to t, depth counts from 1.
@@ -43,8 +46,8 @@ func (p *parser) expr(t etf.Term, path string, depth int) (*node, *Error) {
 	if depth > maxDepth {
 		return nil, &Error{Path: path, Msg: fmt.Sprintf("nested deeper than %d", maxDepth)}
 	}
-	if len(tuple) != 3 {
-		return nil, &Error{Path: path, Msg: fmt.Sprintf("an expression is a tuple {Operator, A, B}, this one has %d elements: %s", len(tuple), show(t))}
+	if len(tuple) == 0 {
+		return nil, &Error{Path: path, Msg: "an expression is a tuple {Operator, A, B}, this one has 0 elements"}
 	}
 	name, ok := symbol(tuple[0])
 	if !ok {
@@ -52,24 +55,54 @@ func (p *parser) expr(t etf.Term, path string, depth int) (*node, *Error) {
 	}
 	op, ok := operators[name]
 	if !ok {
-		return nil, &Error{Path: join(path, 1), Msg: "unknown operator " + show(etf.Atom(name)) + " in " + show(t)}
+		return nil, &Error{Path: join(path, 1), Msg: "unknown operator " + show(etf.Atom(name)) + spelling(name) + " in " + show(t)}
 	}
-	if op == opAnd || op == opOr {
-		left, err := p.expr(tuple[1], join(path, 2), depth+1)
-		if err != nil {
-			return nil, err
-		}
-		right, err := p.expr(tuple[2], join(path, 3), depth+1)
-		if err != nil {
-			return nil, err
-		}
-		return &node{op: op, left: left, right: right}, nil
+	if n := 1 + op.arity(); len(tuple) != n {
+		return nil, &Error{Path: path, Msg: fmt.Sprintf("an expression with %s is a tuple of %d elements, this one has %d elements: %s", show(etf.Atom(name)), n, len(tuple), show(t))}
 	}
-	if p.comparisons++; p.comparisons > maxComparisons {
-		return nil, &Error{Path: path, Msg: fmt.Sprintf("more than %d comparisons", maxComparisons)}
+	if op == opAnd || op == opOr || op == opNot {
+		return p.junction(op, tuple, path, depth)
 	}
 	c := comparison{op: op, name: name, path: path}
+	if err := p.count(c, 1); err != nil {
+		return nil, err
+	}
+	if op > opOr {
+		return p.predicate(c, tuple)
+	}
 	return p.comparison(c, tuple)
+}
+
+// spelling adds to the refusal of an operator what its author may have meant.
+func spelling(name string) string {
+	if name == "not" {
+		return " (negation is not_)"
+	}
+	return ""
+}
+
+// junction parses and_, or_ and not_.
+func (p *parser) junction(op operator, tuple etf.Tuple, path string, depth int) (*node, *Error) {
+	n := &node{op: op}
+	var err *Error
+	if n.left, err = p.expr(tuple[1], join(path, 2), depth+1); err != nil {
+		return nil, err
+	}
+	if op == opNot {
+		return n, nil
+	}
+	if n.right, err = p.expr(tuple[2], join(path, 3), depth+1); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// count adds n comparisons to those of the filter.
+func (p *parser) count(c comparison, n int) *Error {
+	if p.comparisons += n; p.comparisons > maxComparisons {
+		return &Error{Path: c.path, Msg: fmt.Sprintf("more than %d comparisons", maxComparisons)}
+	}
+	return nil
 }
 
 // comparison is the place of one comparison, for its errors.
@@ -108,6 +141,9 @@ func (p *parser) comparison(c comparison, tuple etf.Tuple) (*node, *Error) {
 	case b.typ == typeNone:
 		return fieldConstant(c, a, 3, bv)
 	}
+	if a.typ == typeKey || b.typ == typeKey {
+		return nil, c.errorf(0, "the key is compared with constants only: %s and %s", show(tuple[1]), show(tuple[2]))
+	}
 	if a.typ != b.typ && !(a.typ.bytes() && b.typ.bytes()) {
 		return nil, c.errorf(0, "cannot compare %s with %s: %s and %s", a.typ, b.typ, show(tuple[1]), show(tuple[2]))
 	}
@@ -119,7 +155,7 @@ func (p *parser) comparison(c comparison, tuple etf.Tuple) (*node, *Error) {
 
 // checkOrder refuses < and its kin on types that have only equality.
 func (c comparison) checkOrder(t fieldType) *Error {
-	if c.op.ordered() && (t.bytes() || t == typeBoolean) {
+	if (c.op.ordered() || c.op == opBetween) && !t.ordered() {
 		return c.errorf(1, "%s values can only be tested with =, == and !=", t)
 	}
 	return nil
@@ -130,7 +166,7 @@ func fieldConstant(c comparison, f operand, i int, v etf.Term) (*node, *Error) {
 	if err := c.checkOrder(f.typ); err != nil {
 		return nil, err
 	}
-	if f.typ.bytes() {
+	if f.typ == typeVarchar || f.typ == typeAny {
 		if l, ok := v.(etf.List); ok && len(l) == 0 {
 			// Differs from eleveldb: [] tests for NULL on either side, and <<>>
 			// is the empty string. The original looks for NULL whenever the
@@ -142,11 +178,23 @@ func fieldConstant(c comparison, f operand, i int, v etf.Term) (*node, *Error) {
 			return &node{op: op, a: f}, nil
 		}
 	}
-	k, ok := constant(f.typ, v)
-	if !ok {
-		return nil, c.errorf(i, "constant %s is no %s, the type of field %s%s", show(v), f.typ, show([]byte(f.name)), hint(f.typ, v))
+	k, err := c.constant(i, f, v)
+	if err != nil {
+		return nil, err
 	}
 	return &node{op: c.op, a: f, b: k}, nil
+}
+
+// constant converts v, found at or in element i, to the type of f.
+func (c comparison) constant(i int, f operand, v etf.Term) (operand, *Error) {
+	k, ok := constant(f.typ, v)
+	switch {
+	case ok:
+		return k, nil
+	case f.typ == typeKey:
+		return k, c.errorf(i, "constant %s is no key, which is a binary", show(v))
+	}
+	return k, c.errorf(i, "constant %s is no %s, the type of field %s%s", show(v), f.typ, show([]byte(f.name)), hint(f.typ, v))
 }
 
 // constants decides a comparison of two constants, which are doubles.
@@ -165,12 +213,20 @@ func constants(c comparison, a, b etf.Term) (*node, *Error) {
 	return &node{op: opFalse}, nil
 }
 
+// notOperand refuses element i.
+func (c comparison) notOperand(i int, t etf.Term) *Error {
+	return c.errorf(i, "an operand is {field, Name, Type}, key or {const, Value}, not %s", show(t))
+}
+
 // operand parses element i of a comparison: a field with its type, or a constant
 // whose value is returned as it is, for its type depends on the other side.
 func (p *parser) operand(c comparison, i int, t etf.Term) (operand, etf.Term, *Error) {
+	if t == etf.Term(etf.Atom("key")) {
+		return operand{typ: typeKey}, nil, nil
+	}
 	tuple, ok := t.(etf.Tuple)
 	if !ok || len(tuple) == 0 {
-		return operand{}, nil, c.errorf(i, "an operand is {field, Name, Type} or {const, Value}, not %s", show(t))
+		return operand{}, nil, c.notOperand(i, t)
 	}
 	switch tag, _ := tuple[0].(etf.Atom); tag {
 	case "field":
@@ -183,7 +239,7 @@ func (p *parser) operand(c comparison, i int, t etf.Term) (operand, etf.Term, *E
 		}
 		return operand{}, tuple[1], nil
 	}
-	return operand{}, nil, c.errorf(i, "an operand is {field, Name, Type} or {const, Value}, not %s", show(t))
+	return operand{}, nil, c.notOperand(i, t)
 }
 
 // field parses {field, Name, Type} and {field, Name}.

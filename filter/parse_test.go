@@ -77,7 +77,7 @@ func TestParseBounds(t *testing.T) {
 	}
 	if e, err := Parse(deep(maxDepth)); err != nil {
 		t.Errorf("depth %d: %v", maxDepth, err)
-	} else if ok, err := NewMatcher(e, DefaultExtractors()).Match(object(EncodingETF, etfRow(field{"n", int64(5)}))); !ok || err != nil {
+	} else if ok, err := NewMatcher(e, DefaultExtractors()).Match(nil, object(EncodingETF, etfRow(field{"n", int64(5)}))); !ok || err != nil {
 		t.Errorf("depth %d: %t, %v", maxDepth, ok, err)
 	}
 	if _, err := Parse(deep(maxDepth + 1)); err == nil || !strings.Contains(err.Error(), "deeper") {
@@ -130,7 +130,7 @@ func TestParseKeepsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	text[0], name[0] = 'x', 'x'
-	ok, err := NewMatcher(e, DefaultExtractors()).Match(object(EncodingETF, etfRow(field{"v", "abc"})))
+	ok, err := NewMatcher(e, DefaultExtractors()).Match(nil, object(EncodingETF, etfRow(field{"v", "abc"})))
 	if !ok || err != nil {
 		t.Errorf("%t, %v", ok, err)
 	}

@@ -18,6 +18,9 @@ var names = []string{"a", "b", "ab", "time", "timf", "", "a\x00b", "nine byte", 
 	"a name of more than sixty-three bytes, to reach the list of the long ones",
 	"a name of more than sixty-three bytes, to reach the list of the long ones 2"}
 
+// keys are those rows are stored under.
+var keys = []string{"", "a", "abc", "abd", "b", "\xff\x00"}
+
 // common draws a value both encodings hold.
 func common(t *rapid.T) any {
 	switch rapid.IntRange(0, 6).Draw(t, "kind") {
@@ -70,9 +73,18 @@ func drawRow(t *rapid.T, rare []raw) []field {
 
 // drawFilter draws a filter, mostly one Parse accepts. Types come from types.
 func drawFilter(t *rapid.T, types []string, depth int) etf.Term {
+	if depth > 0 && rapid.IntRange(0, 3).Draw(t, "not") == 0 {
+		return etf.Tuple{etf.Atom("not_"), drawFilter(t, types, depth-1)}
+	}
 	if depth > 0 && rapid.IntRange(0, 2).Draw(t, "tree") > 0 {
 		op := rapid.SampledFrom([]string{"and_", "and", "or_", "or"}).Draw(t, "op")
 		return expr(op, drawFilter(t, types, depth-1), drawFilter(t, types, depth-1))
+	}
+	switch rapid.IntRange(0, 3).Draw(t, "test") {
+	case 0:
+		return drawPredicate(t, types)
+	case 1:
+		return drawKeyTest(t)
 	}
 	typ := rapid.SampledFrom(types).Draw(t, "type")
 	ops := []string{"=", "==", "!="}
@@ -89,6 +101,57 @@ func drawFilter(t *rapid.T, types []string, depth int) etf.Term {
 		a, b = b, a
 	}
 	return expr(op, a, b)
+}
+
+// drawPredicate draws one of the tests eleveldb does not have.
+func drawPredicate(t *rapid.T, types []string) etf.Term {
+	typ := rapid.SampledFrom(types).Draw(t, "type")
+	f := drawField(t, typ)
+	if rapid.IntRange(0, 5).Draw(t, "constant") == 0 {
+		f = drawConstant(t, typ)
+	}
+	switch op := rapid.SampledFrom([]string{"is_null", "in", "between", "prefix", "match"}).Draw(t, "op"); op {
+	case "is_null":
+		return etf.Tuple{etf.Atom(op), f}
+	case "between":
+		return etf.Tuple{etf.Atom(op), f, drawConstant(t, typ), drawConstant(t, typ)}
+	case "in":
+		return expr(op, f, drawList(t, func() etf.Term { return drawConstant(t, typ) }))
+	default:
+		return expr(op, f, drawPattern(t))
+	}
+}
+
+// drawKeyTest draws a test of the key.
+func drawKeyTest(t *rapid.T) etf.Term {
+	constant := func() etf.Term { return value1([]byte(rapid.SampledFrom(keys).Draw(t, "const"))) }
+	key := etf.Atom("key")
+	switch op := rapid.SampledFrom([]string{"=", "==", "!=", "<", ">", "<=", "=<", ">=", "in", "between", "prefix", "match"}).Draw(t, "op"); op {
+	case "in":
+		return expr(op, key, drawList(t, constant))
+	case "between":
+		return etf.Tuple{etf.Atom(op), key, constant(), constant()}
+	case "prefix", "match":
+		return expr(op, key, drawPattern(t))
+	default:
+		if rapid.Bool().Draw(t, "swap") {
+			return expr(op, constant(), key)
+		}
+		return expr(op, key, constant())
+	}
+}
+
+// drawList draws lists on both sides of maxLinear.
+func drawList(t *rapid.T, constant func() etf.Term) etf.List {
+	l := etf.List{}
+	for range rapid.SampledFrom([]int{0, 1, 3, 12}).Draw(t, "constants") {
+		l = append(l, constant())
+	}
+	return l
+}
+
+func drawPattern(t *rapid.T) etf.Term {
+	return value1(rapid.SampledFrom([]etf.Term{[]byte{}, []byte("a"), []byte("^a?b"), []byte("c$"), []byte("[^a-z]"), []byte("(?i)A.C"), []byte("(ab|abc){1,3}"), []byte("\\bm"), []byte("("), etf.List{}}).Draw(t, "pattern"))
 }
 
 func drawField(t *rapid.T, typ string) etf.Term {
@@ -120,8 +183,20 @@ var allTypes = []string{"varchar", "sint64", "timestamp", "double", "boolean", "
 func sameVerdict(t interface {
 	Fatalf(string, ...any)
 }, m *Matcher, filter etf.Term, object []byte) (bool, error) {
-	got, err := m.Match(object)
-	want, wantErr := naiveMatch(filter, object)
+	// The key is drawn from the object, so that there are several.
+	var key []byte
+	if n := len(object); n > 0 {
+		key = []byte(keys[int(object[n/2])%len(keys)])
+	}
+	return sameVerdictAt(t, m, filter, key, object)
+}
+
+// sameVerdictAt is sameVerdict of an object with a given key.
+func sameVerdictAt(t interface {
+	Fatalf(string, ...any)
+}, m *Matcher, filter etf.Term, key, object []byte) (bool, error) {
+	got, err := m.Match(key, object)
+	want, wantErr := naiveMatch(filter, key, object)
 	if got != want || (err == nil) != (wantErr == nil) {
 		t.Fatalf("filter %v\nobject %q\nMatch: %t, %v\nwant: %t, %v", filter, object, got, err, want, wantErr)
 	}
@@ -181,8 +256,9 @@ func TestEncodingsAgree(t *testing.T) {
 		}
 		m := NewMatcher(e, DefaultExtractors())
 		row := drawRow(t, nil)
-		a, aErr := sameVerdict(t, m, filter, object(EncodingETF, etfRow(row...)))
-		b, bErr := sameVerdict(t, m, filter, object(EncodingMsgpack, msgpackRow(row...)))
+		key := []byte(rapid.SampledFrom(keys).Draw(t, "key"))
+		a, aErr := sameVerdictAt(t, m, filter, key, object(EncodingETF, etfRow(row...)))
+		b, bErr := sameVerdictAt(t, m, filter, key, object(EncodingMsgpack, msgpackRow(row...)))
 		if a != b || (aErr == nil) != (bErr == nil) {
 			t.Fatalf("filter %v, row %v: ETF %t, %v; msgpack %t, %v", filter, row, a, aErr, b, bErr)
 		}

@@ -94,7 +94,7 @@ func verdict(t testing.TB, filter etf.Term, object []byte) (string, error) {
 	if err != nil {
 		return "start_error", err
 	}
-	switch ok, err := NewMatcher(e, DefaultExtractors()).Match(object); {
+	switch ok, err := NewMatcher(e, DefaultExtractors()).Match(nil, object); {
 	case err != nil:
 		return "stream_error", err
 	case ok:
@@ -129,7 +129,7 @@ func TestRecordedScans(t *testing.T) {
 		} else {
 			m := NewMatcher(e, DefaultExtractors())
 			for _, row := range c.Rows {
-				ok, err := m.Match(unbase64(t, row[1]))
+				ok, err := m.Match(nil, unbase64(t, row[1]))
 				if err != nil {
 					result = "stream_error"
 					break

@@ -29,6 +29,7 @@ type row struct {
 	etf     positions
 	msgpack positions
 	payload []byte // what slots' offsets point into, for the time of one Match
+	key     []byte // the stored key, for the same time
 }
 
 // rowName is a field's name and its slots, slots[from:to].
@@ -90,13 +91,13 @@ func newRow(e *Expr) *row {
 
 // collect gathers the types every field of n is declared under, each once.
 func collect(n *node, types map[string][]fieldType) {
-	if n.left != nil {
-		collect(n.left, types)
-		collect(n.right, types)
+	if n == nil {
 		return
 	}
+	collect(n.left, types)
+	collect(n.right, types)
 	for _, f := range []operand{n.a, n.b} {
-		if f.typ != typeNone && !slices.Contains(types[f.name], f.typ) {
+		if f.typ != typeNone && f.typ != typeKey && !slices.Contains(types[f.name], f.typ) {
 			types[f.name] = append(types[f.name], f.typ)
 		}
 	}
@@ -119,8 +120,8 @@ func (r *row) addConstant(num uint64) uint16 {
 	return uint16(len(r.slots) - 1)
 }
 
-// reset forgets the previous row and takes up payload.
-func (r *row) reset(payload []byte) {
+// reset forgets the previous row and takes up key and payload.
+func (r *row) reset(key, payload []byte) {
 	for i := range r.slots[:r.fields] {
 		r.slots[i].state = slotEmpty
 	}
@@ -128,7 +129,7 @@ func (r *row) reset(payload []byte) {
 		r.names[i].found = false
 	}
 	r.missing = len(r.names)
-	r.payload = payload
+	r.key, r.payload = key, payload
 }
 
 // find returns the index of the named field whose name is b[off:off+size] and that

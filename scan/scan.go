@@ -102,7 +102,7 @@ func (r *runner) walk(it storage.Iter) error {
 			}
 		}
 		if r.matcher != nil {
-			match, err := r.matcher.Match(value)
+			match, err := r.matcher.Match(it.Key(), value)
 			if err != nil {
 				return r.fail(&RowError{Key: append([]byte(nil), it.Key()...), Err: err})
 			}
