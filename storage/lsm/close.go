@@ -31,9 +31,11 @@ func (s *store) Close() error {
 	snapshots := slices.Collect(maps.Keys(s.snapshots))
 	iters := s.iters
 	s.mu.Unlock()
-	for _, sn := range snapshots {
-		_ = sn.release() // its owner may have been faster
-	}
+	s.bounded(func() {
+		for _, sn := range snapshots {
+			_ = sn.release() // its owner may have been faster
+		}
+	})
 
 	var err error
 	if iters == 0 {

@@ -79,14 +79,17 @@ func (i *iter) release() {
 	}
 	it := i.it
 	i.it = nil
-	err := func() (err error) {
-		defer i.s.guard(&err)
-		return it.Close()
-	}()
-	if i.err == nil {
+	if i.s.cause() != nil {
+		i.s.bounded(func() { _ = it.Close() }) // it may want a lock that was lost
+	} else if err := i.closeSafely(it); i.err == nil {
 		i.err = i.s.translate(err)
 	}
 	i.s.forget()
+}
+
+func (i *iter) closeSafely(it *pebble.Iterator) (err error) {
+	defer i.s.guard(&err)
+	return it.Close()
 }
 
 // stopped ends a positioning call that found no key.

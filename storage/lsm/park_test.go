@@ -117,24 +117,40 @@ func wantParked(t *testing.T, s *store, it storage.Iter, text string) {
 	}
 }
 
-// TestLostLock parks a store while a lock of pebble's is held for ever: writers
-// inside are answered, Close returns, and the directory opens again.
+// TestLostLock parks a store in which pebble hangs for ever: in a flush that
+// does not end, or with the mutex of the database held. Writers inside are
+// answered, Close returns, and the directory opens again.
 func TestLostLock(t *testing.T) {
 	if testing.Short() {
-		t.Skip("waits for the grace time twice")
+		t.Skip("waits for the grace time")
 	}
-	e := New(Config{FS: vfs.NewMem()})
+	for _, where := range []string{"flush", "mutex"} {
+		t.Run(where, func(t *testing.T) { t.Parallel(); lostLock(t, where) })
+	}
+}
+
+func lostLock(t *testing.T, where string) {
+	release := make(chan struct{})
+	defer close(release)
+	e := New(Config{FS: vfs.NewMem(), Logger: func(_ Level, msg string) {
+		if where == "mutex" && strings.Contains(msg, "writes stall") {
+			<-release // pebble tells of a stall with its mutex held
+		}
+	}})
 	defer e.Close()
 	s := openIn(t, e, "/db")
 	if err := s.Apply(put("k", "v"), true); err != nil {
 		t.Fatal(err)
 	}
-	held, release := make(chan struct{}), make(chan struct{})
-	defer close(release)
-	var once sync.Once
-	s.fence.delayFlush = func() { once.Do(func() { close(held) }); <-release }
-	go func() { _ = s.db.Flush() }()
-	<-held
+	sn, err := s.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	it, err := s.NewIter(storage.Range{})
+	if err != nil || !it.First() {
+		t.Fatal(err)
+	}
+	s.fence.delayFlush = func() { <-release } // so that writers come to stall
 	var wg sync.WaitGroup
 	var answers [8]error
 	for i := range answers {
@@ -161,13 +177,21 @@ func TestLostLock(t *testing.T) {
 	if unknown == 0 {
 		t.Error("no writer was inside")
 	}
+	wantParked(t, s, nil, "lost")
+	if err := sn.Close(); err != nil {
+		t.Error(err)
+	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
+	}
+	if err := it.Close(); !errors.Is(err, storage.ErrClosed) {
+		t.Error(err)
 	}
 	s = openIn(t, e, "/db")
 	if v, err := s.Get(nil, []byte("k")); err != nil || string(v) != "v" {
 		t.Errorf("%q, %v", v, err)
 	}
+	s.fence.delayFlush = func() {}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}

@@ -1,14 +1,20 @@
 package lsm
 
 import (
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"scanode/storage"
 	"scanode/storage/storetest"
 )
 
@@ -75,3 +81,167 @@ func TestStoreOnDisk(t *testing.T)   { storetest.Run(t, onDisk) }
 func TestStoreInMemory(t *testing.T) { storetest.Run(t, inMemory) }
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
+
+// TestLeakedIterators closes a store under iterators and opens it again. What
+// the iterators hold is freed when the last of them is closed.
+func TestLeakedIterators(t *testing.T) {
+	e := engine(t, nil)
+	dir := t.TempDir()
+	goroutines, files := runtime.NumGoroutine(), fds(t)
+	var its []storage.Iter
+	for round := range 5 {
+		s := openIn(t, e, dir)
+		if err := s.Apply(put(fmt.Sprint(round), "v"), true); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.db.Flush(); err != nil { // so that iterators hold table files
+			t.Fatal(err)
+		}
+		for range 3 {
+			it, err := s.NewIter(storage.Range{})
+			if err != nil || !it.Last() {
+				t.Fatal(err)
+			}
+			its = append(its, it)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, it := range its {
+		if k := string(it.Key()); k != fmt.Sprint(i/3) {
+			t.Errorf("iterator %d stands on %q", i, k)
+		}
+		if err := it.Close(); !errors.Is(err, storage.ErrClosed) {
+			t.Error(err)
+		}
+	}
+	if n := settled(goroutines); n > 0 {
+		t.Errorf("%d goroutines left", n)
+	}
+	if n := fds(t); n > files {
+		t.Errorf("%d descriptors became %d", files, n)
+	}
+}
+
+// TestAllocations: a step of an iterator allocates nothing, and a batch the same
+// whatever its size.
+func TestAllocations(t *testing.T) {
+	e := engine(t, vfs.NewMem())
+	st, err := e.Open("/db", storage.Options{CreateIfMissing: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	batch := func(rows int) []storage.Op {
+		var ops []storage.Op
+		for i := range rows {
+			ops = append(ops, put(fmt.Sprintf("%06d", i), "value")...)
+		}
+		return ops
+	}
+	allocs := func(rows int) float64 {
+		ops := batch(rows)
+		return testing.AllocsPerRun(200, func() {
+			if err := st.Apply(ops, false); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	if one, hundred := allocs(1), allocs(100); hundred > one+4 {
+		t.Errorf("%.1f allocations for one row, %.1f for a hundred", one, hundred)
+	}
+	if err := st.Apply(batch(10000), false); err != nil {
+		t.Fatal(err)
+	}
+	it, err := st.NewIter(storage.Range{})
+	if err != nil || !it.First() {
+		t.Fatal(err)
+	}
+	defer it.Close()
+	if n := testing.AllocsPerRun(5000, func() {
+		if !it.Next() || len(it.Key()) == 0 || len(it.Value()) == 0 {
+			t.Fatal(it.Err())
+		}
+	}); n > 0 {
+		t.Errorf("%.2f allocations a step", n)
+	}
+}
+
+// TestManyStores keeps 16 stores open at once, opened side by side, and counts
+// descriptors and goroutines after closing them.
+func TestManyStores(t *testing.T) {
+	e := engine(t, nil)
+	root := t.TempDir()
+	goroutines, files := runtime.NumGoroutine(), fds(t)
+	stores := make([]*store, 16)
+	var wg sync.WaitGroup
+	for i := range stores {
+		wg.Go(func() {
+			st, err := e.Open(filepath.Join(root, fmt.Sprint(i)), storage.Options{CreateIfMissing: true, Engine: smallBuffers})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			stores[i] = st.(*store)
+			for n := range 100 { // enough to compact in all of them
+				if err := st.Apply(put(fmt.Sprint(n), strings.Repeat("x", 20<<10)), false); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, s := range stores {
+		if s == nil {
+			t.Fatal("not opened")
+		}
+		if n := len(allRows(t, s)); n != 100 {
+			t.Errorf("%d rows", n)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := settled(goroutines); n > 0 {
+		t.Errorf("%d goroutines left", n)
+	}
+	if n := fds(t); n > files {
+		t.Errorf("%d descriptors became %d", files, n)
+	}
+}
+
+func allRows(t *testing.T, s storage.Store) (keys []string) {
+	it, err := s.NewIter(storage.Range{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		keys = append(keys, string(it.Key()))
+	}
+	if err := it.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// scribbling is an engine whose iterators spoil their slices.
+type scribbling struct{ storage.Engine }
+
+func (e scribbling) Open(dir string, o storage.Options) (storage.Store, error) {
+	s, err := e.Engine.Open(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	return storetest.Scribble(s), nil
+}
+
+// TestScribble runs the suite over storetest's own wrapper, which must keep the
+// contract too.
+func TestScribble(t *testing.T) {
+	storetest.Conformance(t, func(t testing.TB) storetest.Env {
+		env := inMemory(t)
+		env.Engine, env.Crash = scribbling{env.Engine}, nil
+		return env
+	})
+}
