@@ -3,7 +3,7 @@
 %% A row is what Riak TS puts: [{Name, Cell}], a cell being an integer, a float, a boolean, a binary or [] for NULL.
 -module(riak_rows).
 
--export([generate/2, key/1, encode/2, object/2, tombstone/0, matches/2]).
+-export([generate/2, key/1, encode/2, object/2, tombstone/0, matches/2, matches/3]).
 -export_type([row/0, encoding/0]).
 
 -type cell() :: integer() | float() | boolean() | binary() | [].
@@ -88,31 +88,69 @@ raw_header(N) when N < 1 bsl 16 -> <<16#da, N:16>>;
 raw_header(N) -> <<16#db, N:32>>.
 
 %% Whether the filter keeps the row, or bad_row where a field does not fit the type it is declared under. Every field that is named is judged, whatever
-%% `and' and `or' would skip. The filter is one that can be used. `any' is not covered: it compares encoded bytes, which a row here does not have.
+%% `and' and `or' would skip. The filter is one that can be used; every field in it has its type. `any' is not covered: it compares encoded bytes, which a
+%% row here does not have. The key is key(Row) unless it is given.
 -spec matches(term(), row()) -> boolean() | bad_row.
-matches(Filter, Row) ->
+matches(Filter, Row) -> matches(Filter, undefined, Row).
+
+-spec matches(term(), binary() | undefined, row()) -> boolean() | bad_row.
+matches(Filter, Key, Row) ->
     try
-        truth(Filter, Row)
+        truth(Filter, {Key, Row}) =:= true
     catch
         throw:bad_row -> bad_row
     end.
 
-truth({And, A, B}, Row) when And =:= and_; And =:= 'and' ->
-    {L, R} = {truth(A, Row), truth(B, Row)},
-    L and R;
-truth({Or, A, B}, Row) when Or =:= or_; Or =:= 'or' ->
-    {L, R} = {truth(A, Row), truth(B, Row)},
-    L or R;
-truth({Op, {field, _, _} = Field, {const, []}}, Row) ->
-    is_null_test(Op, Field, Row);
-truth({Op, {const, []}, {field, _, _} = Field}, Row) ->
-    is_null_test(Op, Field, Row);
-truth({Op, A, B}, Row) ->
+%% true, false or unknown.
+truth({And, A, B}, At) when And =:= and_; And =:= 'and' ->
+    case lists:sort([truth(A, At), truth(B, At)]) of
+        [false, _] -> false;
+        [_, unknown] -> unknown;
+        [true, true] -> true
+    end;
+truth({Or, A, B}, At) when Or =:= or_; Or =:= 'or' ->
+    case lists:sort([truth(A, At), truth(B, At)]) of
+        [true, _] -> true;
+        [_, true] -> true;
+        [_, unknown] -> unknown;
+        [false, false] -> false
+    end;
+truth({not_, A}, At) ->
+    case truth(A, At) of
+        true -> false;
+        false -> true;
+        unknown -> unknown
+    end;
+truth({is_null, {field, _, Type} = Field}, At) ->
+    operand(Field, Type, At) =:= null;
+truth({in, Tested, Constants}, At) ->
+    %% An empty list still judges the field.
+    _ = operand(Tested, comparison_type(Tested, none), At),
+    lists:foldl(fun(Constant, Truth) -> either(Truth, truth({'=', Tested, Constant}, At)) end, false, Constants);
+truth({between, Tested, Low, High}, At) ->
+    truth({and_, {'>=', Tested, Low}, {'=<', Tested, High}}, At);
+truth({Text, Tested, {const, Pattern}}, At) when Text =:= prefix; Text =:= match ->
+    case operand(Tested, varchar, At) of
+        null -> unknown;
+        {other, _} -> false;
+        Bin when Text =:= prefix -> binary:longest_common_prefix([Bin, Pattern]) =:= byte_size(Pattern);
+        Bin -> re:run(Bin, Pattern, [dollar_endonly, {capture, none}]) =:= match
+    end;
+truth({Op, {field, _, _} = Field, {const, []}}, At) ->
+    is_null_test(Op, Field, At);
+truth({Op, {const, []}, {field, _, _} = Field}, At) ->
+    is_null_test(Op, Field, At);
+truth({Op, A, B}, At) ->
     Type = comparison_type(A, B),
-    compare(Op, operand(A, Type, Row), operand(B, Type, Row)).
+    compare(Op, operand(A, Type, At), operand(B, Type, At)).
 
-is_null_test(Op, {field, _, Type} = Field, Row) ->
-    Null = operand(Field, Type, Row) =:= null,
+either(true, _) -> true;
+either(_, true) -> true;
+either(unknown, _) -> unknown;
+either(false, Truth) -> Truth.
+
+is_null_test(Op, {field, _, Type} = Field, At) ->
+    Null = operand(Field, Type, At) =:= null,
     case Op of
         '!=' -> not Null;
         _ -> Null
@@ -120,12 +158,16 @@ is_null_test(Op, {field, _, Type} = Field, Row) ->
 
 comparison_type({field, _, Type}, _) -> Type;
 comparison_type(_, {field, _, Type}) -> Type;
+comparison_type(key, _) -> varchar;
+comparison_type(_, key) -> varchar;
 comparison_type(_, _) -> double.
 
+operand(key, _, {undefined, Row}) -> key(Row);
+operand(key, _, {Key, _}) -> Key;
 operand({const, Value}, boolean, _) -> stored(Value, boolean);
 operand({const, Value}, Type, _) when Type =/= varchar -> number(Value);
 operand({const, Value}, varchar, _) -> Value;
-operand({field, Name, _}, Type, Row) ->
+operand({field, Name, _}, Type, {_, Row}) ->
     case lists:keyfind(Name, 1, Row) of
         false -> null;
         {_, []} -> null;
@@ -150,8 +192,8 @@ stored(Cell, varchar) -> {other, Cell};
 stored(_, _) -> throw(bad_row).
 
 %% Nothing compares with NULL.
-compare(_, null, _) -> false;
-compare(_, _, null) -> false;
+compare(_, null, _) -> unknown;
+compare(_, _, null) -> unknown;
 compare(Op, A, B) when Op =:= '='; Op =:= '==' -> A == B;
 compare('!=', A, B) -> A /= B;
 compare('<', A, B) -> A < B;
