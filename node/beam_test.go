@@ -18,6 +18,9 @@ import (
 	"scanode/etf"
 )
 
+// hungAfter is when a test gives up; none takes so long.
+const hungAfter = 90 * time.Second
+
 const testCookie = "the-cookie-of-these-tests"
 
 // epmdProcess is an epmd of the tests' own, on a port of its own.
@@ -265,7 +268,12 @@ func mustAppend(dst []byte, t etf.Term) []byte {
 // next returns the next event, which must be of that kind.
 func (r *recorder) next(t testing.TB, what string) event {
 	t.Helper()
-	e := <-r.events
+	var e event
+	select {
+	case e = <-r.events:
+	case <-time.After(hungAfter):
+		t.Fatalf("no %s", what)
+	}
 	if e.what != what {
 		t.Fatalf("got %s (%v, %v), want %s", e.what, e.msg, e.err, what)
 	}
@@ -307,8 +315,12 @@ func (h *logLines) all() string {
 
 // await returns when a line contains text.
 func (h *logLines) await(text string) {
-	for !strings.Contains(h.all(), text) {
-		<-h.more
+	for hung := time.After(hungAfter); !strings.Contains(h.all(), text); {
+		select {
+		case <-h.more:
+		case <-hung:
+			panic(fmt.Sprintf("no line with %q in the log:\n%s", text, h.all()))
+		}
 	}
 }
 

@@ -81,10 +81,17 @@ func (n *Node) secure(ctx context.Context, conn net.Conn, host string) (net.Conn
 		secured = tls.Client(conn, cfg)
 	}
 	if err := secured.HandshakeContext(ctx); err != nil {
-		return nil, tlsError(ctx, err, host != "")
+		err = tlsError(ctx, err, host != "")
+		if host == "" && errors.Is(err, ErrPeerPlain) {
+			conn.Write(tlsAlert[:]) // says to a node like this one what it talked to
+		}
+		return nil, err
 	}
 	return secured, nil
 }
+
+// tlsAlert is a record with a fatal alert, unexpected_message.
+var tlsAlert = [...]byte{21, 3, 3, 0, 2, 2, 10}
 
 // tlsError says in the words of a cluster why a TLS handshake failed.
 func tlsError(ctx context.Context, err error, calling bool) error {
