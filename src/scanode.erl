@@ -68,7 +68,7 @@
 
 -type op() :: {put, Key :: binary(), Value :: binary()} | {delete, Key :: binary()}.
 
--type row() :: {Key :: binary(), Value :: binary()} | Key :: binary().
+-type row() :: {Key :: binary(), Value :: binary()} | (Key :: binary()).
 
 -type start_option() ::
     {name, atom()}

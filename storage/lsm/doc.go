@@ -1,3 +1,50 @@
-// Package lsm keeps stores in log-structured merge trees: it is the storage
-// contract over Pebble, one Pebble database a directory.
+// Package lsm keeps stores in log-structured merge trees: the contract of
+// package storage over Pebble, one Pebble database a directory.
+//
+//	Engine   block cache, table files, places for compactions: shared by all
+//	  store    one directory: Apply, Get, snapshots; the park state
+//	    pebble.DB
+//	      fence    the store's file system: what happens when the disk fails
+//	        vfs.FS
+//
+// # On disk
+//
+// A directory holds Pebble's files and SCANODE, which makes it ours (see
+// markerName). Keys are stored as they are, but for an empty one or one that
+// begins with a zero byte: these carry one more zero byte in front (see
+// storedKey). Values are stored as they are.
+//
+// # Failure
+//
+// A store is live, parked or closed. It is parked when a write to its log or its
+// manifest fails, when flushes keep failing, and when Pebble finds an invariant
+// of its own broken. From then on the disk is not written; calls return
+// ErrParked, and writes that were under way ErrUnknown as well. Closing it and
+// opening it anew gives it back as a crash would have left it. See fence for how
+// Pebble is brought to survive this; only a panic on a goroutine of its own can
+// still end the process.
+//
+// A table block that cannot be read fails the call that needs it, with
+// ErrCorrupt when its checksum is wrong, and parks nothing: other ranges can
+// still be read. A log ends at its first bad record, as loss of power leaves it;
+// so does the last record of a manifest.
+//
+// # Goroutines and lifetimes
+//
+// As package storage has it. Only its owner ever touches the Pebble iterator
+// behind an Iter. So Close does not end Pebble while iterators are open: it gives
+// the directory back and leaves Pebble, cut off from the disk, to the owner of
+// the last iterator, who closes it with his next call. Slices of an iterator
+// stay valid over Close until then. An iterator that is never closed keeps
+// Pebble's memory, goroutines and open files.
+//
+// # Memory
+//
+// The block cache is Engine's (Config.CacheBytes). A store holds up to four
+// write buffers (option write_buffer_size); they begin at 256 KiB and grow.
+//
+// # Source of truth
+//
+// For the files, Pebble v2.1.7 at FormatNewest of that version. For the options,
+// their setters in options.go.
 package lsm
