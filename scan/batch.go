@@ -6,15 +6,6 @@ import (
 	"scanode/etf"
 )
 
-// Rows says what of a row is sent.
-type Rows uint8
-
-// The forms of a row.
-const (
-	KV   Rows = iota // {Key, Value}
-	Keys             // Key
-)
-
 // batch builds one list of rows in external format:
 //
 //	131 | 108 | number of rows, 4 bytes | row … | 106
@@ -35,17 +26,6 @@ func (b *batch) reset() {
 	// Any number but 0 reserves the place of the true one.
 	b.buf = etf.AppendListHeader(etf.AppendVersion(b.buf[:0]), 1)
 	b.rows = 0
-}
-
-func (b *batch) add(form Rows, key, value []byte) {
-	if form == KV {
-		b.buf = etf.AppendTupleHeader(b.buf, 2)
-		b.buf = etf.AppendBinary(b.buf, key)
-		b.buf = etf.AppendBinary(b.buf, value)
-	} else {
-		b.buf = etf.AppendBinary(b.buf, key)
-	}
-	b.rows++
 }
 
 // size is the length the finished batch would have now.

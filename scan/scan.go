@@ -8,15 +8,6 @@ import (
 	"scanode/storage"
 )
 
-// Request says which rows to send, and how.
-type Request struct {
-	Range         storage.Range
-	Filter        *filter.Expr // nil: every row, whatever it is
-	Rows          Rows
-	Limit         int64 // end after so many rows sent; 0: no limit
-	MaxBatchBytes int   // a batch is sent as soon as it has this size
-}
-
 // Sink receives what a scan produces. Its methods block while the transport
 // does; an error from one ends the scan with that error.
 type Sink interface {
@@ -29,14 +20,31 @@ type Sink interface {
 	Blocked()
 }
 
-// Totals counts what a scan did.
+// Source is what is scanned: a store or a snapshot. Several ranges need one view
+// of a store, which is why it can make one.
+type Source interface {
+	storage.Reader
+	Snapshot() (storage.Snapshot, error)
+}
+
+// Totals counts what a scan did. The times are 0 unless Request.Cost asked for
+// them.
 type Totals struct {
 	RowsRead int64 // rows the iterator produced
 	Rows     int64 // rows sent
 	Batches  int64
+	Bytes    int64 // of all batches
+
+	Engine time.Duration // in the iterator
+	Credit time.Duration // waiting for the consumer
+	Send   time.Duration // in the transport
+
+	// Last is the last row sent, if a limit ended the scan; nil if there was
+	// nothing more to find.
+	Last *Position
 }
 
-// RowError says that a row is not what the filter needs. Key is a copy.
+// RowError says that a row is not what the scan needs. Key is a copy.
 type RowError struct {
 	Key []byte
 	Err error
@@ -45,7 +53,7 @@ type RowError struct {
 // Error names the cause; the key is for whoever knows how to show it.
 func (e *RowError) Error() string { return fmt.Sprintf("row with key %q: %v", e.Key, e.Err) }
 
-// Unwrap returns the filter's error.
+// Unwrap returns the cause.
 func (e *RowError) Unwrap() error { return e.Err }
 
 // checkRows is how often, in rows, a scan looks whether it must stop and whether
@@ -54,49 +62,87 @@ const checkRows = 256
 
 const progressEvery = time.Second
 
-// Run scans what req asks for in r and sends it to sink under w's credit. It
-// returns nil when the range or the limit is exhausted and everything was sent.
+// Run scans what req asks for in src and sends it to sink under w's credit. It
+// returns nil when the ranges or the limit are exhausted and everything was sent.
 // Otherwise the result is not complete: a *RowError, the store's error, the
 // sink's, or the one w was closed with. Rows found before a row or store error
-// are sent before Run returns it. The iterator is always closed.
-func Run(r storage.Reader, req Request, w *Window, sink Sink) (Totals, error) {
-	it, err := r.NewIter(req.Range)
-	if err != nil {
-		return Totals{}, err
-	}
-	run := runner{req: req, w: w, sink: sink}
+// are sent before Run returns it. What Run opens in src it closes.
+func Run(src Source, req Request, w *Window, sink Sink) (Totals, error) {
+	r := runner{req: req, w: w, sink: sink, form: newForm(req.Form)}
 	if req.Filter != nil {
-		run.matcher = filter.NewMatcher(req.Filter, filter.DefaultExtractors())
+		r.matcher = filter.NewMatcher(req.Filter, filter.DefaultExtractors())
 	}
-	err = run.walk(it)
-	if cerr := it.Close(); err == nil {
-		err = cerr
+	var view storage.Reader = src
+	ranges, first := req.rangesAfter()
+	if len(ranges) > 1 {
+		snapshot, err := src.Snapshot()
+		if err != nil {
+			return Totals{}, err
+		}
+		defer snapshot.Close()
+		view = snapshot
 	}
-	return run.totals, err
+	r.batch.reset()
+	r.spoke = time.Now()
+	for i, rng := range ranges {
+		r.at = first + i
+		full, err := r.scanRange(view, rng)
+		if err != nil {
+			return r.totals, r.fail(err)
+		}
+		if full {
+			return r.totals, nil
+		}
+	}
+	err := r.flush()
+	return r.totals, err
 }
 
+// runner is one scan under way.
 type runner struct {
 	req     Request
 	w       *Window
 	sink    Sink
 	matcher *filter.Matcher // nil without a filter
+	form    *former
 	batch   batch
 	totals  Totals
+	at      int       // the number of the range
 	spoke   time.Time // when the consumer last heard from the scan
+	stopped error     // why nothing can be sent any more
 }
 
-func (r *runner) walk(it storage.Iter) error {
-	r.batch.reset()
-	r.spoke = time.Now()
-	for ok := it.First(); ok; ok = it.Next() {
+func (r *runner) scanRange(view storage.Reader, rng storage.Range) (full bool, err error) {
+	it, err := view.NewIter(rng)
+	if err != nil {
+		return false, err
+	}
+	full, err = r.walk(r.timed(it))
+	if cerr := it.Close(); err == nil {
+		err = cerr
+	}
+	return full, err
+}
+
+// walk sends the rows of one range; full says that the limit is reached, and
+// then everything has been sent.
+func (r *runner) walk(it storage.Iter) (full bool, err error) {
+	step := it.Next
+	ok := false
+	if r.req.Reverse {
+		step, ok = it.Prev, it.Last()
+	} else {
+		ok = it.First()
+	}
+	for ; ok; ok = step() {
 		if r.totals.RowsRead%checkRows == 0 {
 			if err := r.check(); err != nil {
-				return err
+				return false, err
 			}
 		}
 		r.totals.RowsRead++
 		var value []byte
-		if r.matcher != nil || r.req.Rows == KV {
+		if r.matcher != nil || r.form.needsValue {
 			if value = it.Value(); value == nil && it.Err() != nil {
 				break
 			}
@@ -104,47 +150,74 @@ func (r *runner) walk(it storage.Iter) error {
 		if r.matcher != nil {
 			match, err := r.matcher.Match(it.Key(), value)
 			if err != nil {
-				return r.fail(&RowError{Key: append([]byte(nil), it.Key()...), Err: err})
+				return false, rowError(it, err)
 			}
 			if !match {
 				continue
 			}
 		}
-		r.batch.add(r.req.Rows, it.Key(), value)
+		sent, err := r.form.append(&r.batch, it.Key(), value)
+		if err != nil {
+			return false, rowError(it, err)
+		}
+		if !sent {
+			continue
+		}
 		r.totals.Rows++
-		last := r.totals.Rows == r.req.Limit
-		if last || r.batch.size() >= r.req.MaxBatchBytes {
-			if err := r.flush(); err != nil || last {
-				return err
+		full = r.totals.Rows == r.req.Limit
+		if full {
+			r.totals.Last = &Position{Range: r.at, Key: append([]byte(nil), it.Key()...)}
+		}
+		if full || r.batch.size() >= r.req.MaxBatchBytes {
+			if err := r.flush(); err != nil || full {
+				return full, err
 			}
 		}
 	}
-	if err := it.Err(); err != nil {
-		return r.fail(err)
-	}
-	return r.flush()
+	return false, it.Err()
+}
+
+func rowError(it storage.Iter, err error) error {
+	return &RowError{Key: append([]byte(nil), it.Key()...), Err: err}
 }
 
 // fail sends the rows found so far and returns err, or the failure to send them.
 func (r *runner) fail(err error) error {
-	if ferr := r.flush(); ferr != nil {
-		return ferr
+	if r.stopped == nil {
+		r.flush()
+	}
+	if r.stopped != nil {
+		return r.stopped
 	}
 	return err
 }
 
+// stop remembers why nothing can be sent any more.
+func (r *runner) stop(err error) error {
+	r.stopped = err
+	return err
+}
+
+// flush sends the batch, if there are rows in it.
 func (r *runner) flush() error {
 	if r.batch.rows == 0 {
 		return nil
 	}
 	bin := r.batch.finish()
+	start := r.clock()
 	if err := r.w.Take(len(bin), r.sink.Blocked); err != nil {
-		return err
+		return r.stop(err)
 	}
+	granted := r.clock()
 	if err := r.sink.Batch(bin); err != nil {
-		return err
+		return r.stop(err)
+	}
+	if r.req.Cost {
+		r.totals.Credit += granted.Sub(start)
+		r.totals.Send += time.Since(granted)
 	}
 	r.totals.Batches++
+	r.totals.Bytes += int64(len(bin))
 	r.batch.reset()
 	r.spoke = time.Now()
 	return nil
@@ -152,11 +225,13 @@ func (r *runner) flush() error {
 
 func (r *runner) check() error {
 	if err := r.w.Err(); err != nil {
-		return err
+		return r.stop(err)
 	}
 	if now := time.Now(); now.Sub(r.spoke) >= progressEvery {
 		r.spoke = now
-		return r.sink.Progress(r.totals.RowsRead)
+		if err := r.sink.Progress(r.totals.RowsRead); err != nil {
+			return r.stop(err)
+		}
 	}
 	return nil
 }

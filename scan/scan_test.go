@@ -27,10 +27,16 @@ var errDisk = errors.New("disk gone")
 
 const unreadable = "unreadable"
 
-func (r *rows) Get(dst, _ []byte) ([]byte, error) { return dst, storage.ErrNotFound }
+func (r *rows) Get(dst, _ []byte) ([]byte, error)   { return dst, storage.ErrNotFound }
+func (r *rows) Snapshot() (storage.Snapshot, error) { return rowsView{r}, nil }
 func (r *rows) NewIter(storage.Range) (storage.Iter, error) {
 	return &rowIter{rows: r, at: -1}, nil
 }
+
+// rowsView is a snapshot of rows that never change.
+type rowsView struct{ *rows }
+
+func (rowsView) Close() error { return nil }
 
 type rowIter struct {
 	storage.Iter // the moves that Run does not use
@@ -119,9 +125,15 @@ func numbered(n int) *rows {
 	return r
 }
 
+var keys = Form{Kind: Keys}
+
+// everything is the range of all keys.
+var everything = []storage.Range{{}}
+
 func run(t *testing.T, r *rows, req Request) (*sink, Totals, error) {
 	t.Helper()
 	s := &sink{t: t, w: NewWindow(1 << 20)}
+	req.Ranges = everything
 	totals, err := Run(r, req, s.w, s)
 	if r.closed != 1 {
 		t.Errorf("iterator closed %d times", r.closed)
@@ -131,10 +143,10 @@ func run(t *testing.T, r *rows, req Request) (*sink, Totals, error) {
 
 func TestRunForms(t *testing.T) {
 	s, totals, err := run(t, numbered(3), Request{MaxBatchBytes: 1000})
-	if err != nil || !slices.Equal(s.keys(), []string{"k000=v0", "k001=v1", "k002=v2"}) || totals != (Totals{RowsRead: 3, Rows: 3, Batches: 1}) {
+	if err != nil || !slices.Equal(s.keys(), []string{"k000=v0", "k001=v1", "k002=v2"}) || totals != (Totals{RowsRead: 3, Rows: 3, Batches: 1, Bytes: int64(s.sizes[0])}) {
 		t.Errorf("kv: %v %v %v", s.keys(), totals, err)
 	}
-	s, _, err = run(t, numbered(2), Request{Rows: Keys, MaxBatchBytes: 1000})
+	s, _, err = run(t, numbered(2), Request{Form: keys, MaxBatchBytes: 1000})
 	if err != nil || !slices.Equal(s.keys(), []string{"k000", "k001"}) {
 		t.Errorf("keys: %v %v", s.keys(), err)
 	}
@@ -148,7 +160,7 @@ func TestRunForms(t *testing.T) {
 func TestRunBatchSize(t *testing.T) {
 	const row = 5 + 4 // an encoded key of four bytes
 	for _, max := range []int{0, 1, 50, 100, 333} {
-		s, _, err := run(t, numbered(100), Request{Rows: Keys, MaxBatchBytes: max})
+		s, _, err := run(t, numbered(100), Request{Form: keys, MaxBatchBytes: max})
 		if err != nil || len(s.keys()) != 100 {
 			t.Fatalf("max %d: %d rows, %v", max, len(s.keys()), err)
 		}
@@ -167,7 +179,8 @@ func TestRunLimit(t *testing.T) {
 	for _, limit := range []int64{1, 2, 99, 100, 101} {
 		s, totals, err := run(t, numbered(100), Request{Limit: limit, MaxBatchBytes: 40})
 		want := min(limit, 100)
-		if err != nil || int64(len(s.keys())) != want || totals.RowsRead != want {
+		more := totals.Last != nil
+		if err != nil || int64(len(s.keys())) != want || totals.RowsRead != want || more != (limit <= 100) {
 			t.Errorf("limit %d: %d rows, %v, %v", limit, len(s.keys()), totals, err)
 		}
 	}
@@ -189,7 +202,7 @@ func TestRunErrorsFlush(t *testing.T) {
 	// {"x": 1} and an object that is none.
 	match := "\x35\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x05\x02\x81\xa1x\x01\x00\x00\x00\x00"
 	r = &rows{kvs: [][2]string{{"a", match}, {"b", match}, {"c", "not a riak object"}, {"d", match}}}
-	s, _, err = run(t, r, Request{Filter: f, Rows: Keys, MaxBatchBytes: 1 << 20})
+	s, _, err = run(t, r, Request{Filter: f, Form: keys, MaxBatchBytes: 1 << 20})
 	var row *RowError
 	if !errors.As(err, &row) || string(row.Key) != "c" || !slices.Equal(s.keys(), []string{"a", "b"}) {
 		t.Errorf("row error: %v after %v", err, s.keys())
@@ -197,7 +210,7 @@ func TestRunErrorsFlush(t *testing.T) {
 
 	r = numbered(5)
 	s = &sink{t: t, w: NewWindow(1 << 20), fail: errDisk}
-	if _, err := Run(r, Request{MaxBatchBytes: 1}, s.w, s); !errors.Is(err, errDisk) || len(s.batches) != 1 {
+	if _, err := Run(r, Request{Ranges: everything, MaxBatchBytes: 1}, s.w, s); !errors.Is(err, errDisk) || len(s.batches) != 1 {
 		t.Errorf("sink error: %v after %d batches", err, len(s.batches))
 	}
 }
@@ -207,7 +220,7 @@ func TestRunStops(t *testing.T) {
 	r := numbered(5)
 	w := NewWindow(1)
 	w.Close(ErrStopped)
-	if totals, err := Run(r, Request{MaxBatchBytes: 1}, w, &sink{t: t, w: w}); !errors.Is(err, ErrStopped) || totals.RowsRead != 0 {
+	if totals, err := Run(r, Request{Ranges: everything, MaxBatchBytes: 1}, w, &sink{t: t, w: w}); !errors.Is(err, ErrStopped) || totals.RowsRead != 0 {
 		t.Errorf("%v after %d rows", err, totals.RowsRead)
 	}
 }
@@ -216,7 +229,7 @@ func TestRunProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := numbered(10 * checkRows)
 		r.pause = 3 * time.Second / (2 * checkRows) // a check every 1.5 seconds
-		s, _, err := run(t, r, Request{Rows: Keys, MaxBatchBytes: 1 << 20})
+		s, _, err := run(t, r, Request{Form: keys, MaxBatchBytes: 1 << 20})
 		if err != nil || len(s.keys()) != 10*checkRows {
 			t.Fatalf("%d rows, %v", len(s.keys()), err)
 		}
@@ -232,7 +245,7 @@ func TestRunAllocates(t *testing.T) {
 		r := &steady{n: n}
 		w := NewWindow(1 << 30)
 		return testing.AllocsPerRun(5, func() {
-			if _, err := Run(r, Request{MaxBatchBytes: 64 << 10}, w, discard{}); err != nil {
+			if _, err := Run(r, Request{Ranges: everything, MaxBatchBytes: 64 << 10}, w, discard{}); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -252,7 +265,8 @@ type steadyIter struct {
 
 var steadyKey, steadyValue = bytes.Repeat([]byte("k"), 40), bytes.Repeat([]byte("v"), 190)
 
-func (s *steady) Get(dst, _ []byte) ([]byte, error) { return dst, storage.ErrNotFound }
+func (s *steady) Get(dst, _ []byte) ([]byte, error)   { return dst, storage.ErrNotFound }
+func (s *steady) Snapshot() (storage.Snapshot, error) { return nil, storage.ErrClosed }
 func (s *steady) NewIter(storage.Range) (storage.Iter, error) {
 	return &steadyIter{left: s.n}, nil
 }
@@ -273,7 +287,7 @@ func BenchmarkRun(b *testing.B) {
 	b.SetBytes(int64(len(steadyKey) + len(steadyValue)))
 	w := NewWindow(1 << 60)
 	b.ReportAllocs()
-	if _, err := Run(&steady{n: b.N}, Request{MaxBatchBytes: 128 << 10}, w, discard{}); err != nil {
+	if _, err := Run(&steady{n: b.N}, Request{Ranges: everything, MaxBatchBytes: 128 << 10}, w, discard{}); err != nil {
 		b.Fatal(err)
 	}
 }

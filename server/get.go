@@ -22,12 +22,12 @@ func (c *call) get() {
 		c.fail(reasonf(tagBadRequest, "a key must be a binary, got %s", etftext.FormatBytes(arg)))
 		return
 	}
-	st, err := c.link.s.acquire(id)
+	v, err := c.link.s.acquire(id)
 	if err != nil {
 		c.fail(err)
 		return
 	}
-	defer st.release()
+	defer v.release()
 	c.link.replies <- struct{}{}
 	defer func() { <-c.link.replies }()
 
@@ -36,7 +36,7 @@ func (c *call) get() {
 	reply := etf.AppendAtom(etf.AppendTupleHeader(c.begin(512), 2), "ok")
 	reply = etf.AppendBinaryHeader(reply, 0)
 	head := len(reply)
-	reply, err = st.db.Get(reply, key)
+	reply, err = v.source.Get(reply, key)
 	switch {
 	case err == nil:
 		binary.BigEndian.PutUint32(reply[head-4:], uint32(len(reply)-head))

@@ -41,27 +41,27 @@ func (c *call) storeInfo() {
 		c.fail(err)
 		return
 	}
-	st, err := c.link.s.acquire(id)
+	v, err := c.link.s.acquire(id)
 	if err != nil {
 		c.fail(err)
 		return
 	}
-	defer st.release()
-	stats, err := st.db.Stats()
+	defer v.release()
+	stats, err := v.db.Stats()
 	if err != nil {
 		c.fail(err)
 		return
 	}
-	st.mu.Lock()
-	streams := len(st.streams)
-	st.mu.Unlock()
+	v.mu.Lock()
+	streams := len(v.streams)
+	v.mu.Unlock()
 	parked := etf.Atom("false")
 	if stats.Parked {
 		parked = "true"
 	}
 	c.okTerm(etf.Map{
 		{Key: etf.Atom("engine"), Value: []byte(stats.Engine)},
-		{Key: etf.Atom("dir"), Value: []byte(st.dir)},
+		{Key: etf.Atom("dir"), Value: []byte(v.dir)},
 		{Key: etf.Atom("disk_bytes"), Value: stats.DiskBytes},
 		{Key: etf.Atom("memory_bytes"), Value: stats.MemoryBytes},
 		{Key: etf.Atom("files"), Value: stats.Files},

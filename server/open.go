@@ -46,8 +46,7 @@ func (c *call) openStore() (int64, error) {
 	if err != nil {
 		return 0, reasonf(tagBadPath, "%s: %v", name, err)
 	}
-	st := &store{s: s, dir: dir, link: c.link, orphan: orphan, unwatch: func() {}, streams: map[*stream]struct{}{}}
-	st.writes.store = st
+	st := newStore(s, dir, c.link, orphan)
 	if err := s.reserve(dir); err != nil {
 		return 0, err
 	}
@@ -55,19 +54,11 @@ func (c *call) openStore() (int64, error) {
 		s.settle(dir, nil)
 		return 0, err
 	}
-	st.used.Store(now())
 	if !s.settle(dir, st) {
 		_ = st.db.Close()
 		return 0, errClosed
 	}
-	unwatch := c.link.peer.Monitor(c.to.pid, st.openerDied)
-	st.mu.Lock()
-	st.unwatch = unwatch
-	gone := st.closing
-	st.mu.Unlock()
-	if gone {
-		unwatch()
-	}
+	st.lease.watch(c.link.peer, c.to.pid)
 	s.log.Info("store opened", "dir", dir, "peer", c.link.peer.Node())
 	return st.id, nil
 }
@@ -98,7 +89,7 @@ func (s *Server) reserve(dir string) error {
 		switch {
 		case st == nil:
 			return reasonf(tagLocked, "%s is being opened by another request", dir)
-		case st.isOrphaned():
+		case st.lease.isOrphaned():
 			s.mu.Unlock()
 			s.closeAll([]*store{st}, "its opener is dead and its directory is opened anew")
 			s.mu.Lock()
@@ -114,12 +105,6 @@ func (s *Server) reserve(dir string) error {
 	}
 	s.dirs[dir] = nil
 	return nil
-}
-
-func (st *store) isClosing() bool {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.closing
 }
 
 // settle fills a reservation with the store, or gives it up if st is nil or the
@@ -166,23 +151,27 @@ func readDir(b []byte) (string, error) {
 	return dir, nil
 }
 
-// close answers {close, Id}.
+// close answers {close, Id}, of a store or of a snapshot.
 func (c *call) close() {
 	id, _, err := readIDAndRest(c.arg())
 	if err != nil {
 		c.fail(err)
 		return
 	}
-	st, err := c.link.s.acquire(id)
+	v, err := c.link.s.acquire(id)
 	if err != nil {
 		c.fail(err)
 		return
 	}
-	st.release()
-	if err := st.close(); err != nil {
+	v.release()
+	if v.snapshot != nil {
+		err = v.snapshot.close()
+	} else if err = v.close(); err == nil {
+		c.link.s.log.Info("store closed", "dir", v.dir, "peer", c.link.peer.Node())
+	}
+	if err != nil {
 		c.fail(err)
 		return
 	}
-	c.link.s.log.Info("store closed", "dir", st.dir, "peer", c.link.peer.Node())
 	c.ok()
 }

@@ -17,8 +17,9 @@ type tag string
 
 // Reasons that stand alone.
 const (
-	tagClosed tag = "closed"
-	tagBusy   tag = "busy"
+	tagClosed   tag = "closed"
+	tagBusy     tag = "busy"
+	tagDeadline tag = "deadline"
 )
 
 // Reasons that come with a text: {Tag, Text}.
@@ -40,7 +41,7 @@ const (
 
 // bareTags and textTags are all reasons there are.
 var (
-	bareTags = []tag{tagClosed, tagBusy}
+	bareTags = []tag{tagClosed, tagBusy, tagDeadline}
 	textTags = []tag{tagBadRequest, tagBadOption, tagBadFilter, tagBadRow, tagBadPath, tagMissing, tagExists, tagLocked,
 		tagForeign, tagCorrupt, tagParked, tagIO, tagInternal}
 )
@@ -59,8 +60,9 @@ func (r *reason) Error() string {
 }
 
 var (
-	errClosed = &reason{tag: tagClosed}
-	errBusy   = &reason{tag: tagBusy}
+	errClosed   = &reason{tag: tagClosed}
+	errBusy     = &reason{tag: tagBusy}
+	errDeadline = &reason{tag: tagDeadline}
 )
 
 func reasonf(t tag, format string, args ...any) *reason {

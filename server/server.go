@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"scanode/storage"
 )
@@ -42,12 +41,13 @@ type Server struct {
 	calls   map[request]func(*call) // nil for a write, which is queued
 	streams atomic.Int64
 
-	mu     sync.Mutex
-	closed bool
-	stores map[int64]*store  // by id
-	dirs   map[string]*store // by directory; a nil one is being opened
-	change sync.Cond         // signalled when an entry of dirs goes or is filled
-	links  map[*Link]struct{}
+	mu        sync.Mutex
+	closed    bool
+	stores    map[int64]*store    // by id
+	snapshots map[int64]*snapshot // by id
+	dirs      map[string]*store   // by directory; a nil one is being opened
+	change    sync.Cond           // signalled when an entry of dirs goes or is filled
+	links     map[*Link]struct{}
 }
 
 // request names a call and the number of its arguments.
@@ -58,15 +58,16 @@ type request struct {
 
 // New returns a Server without stores.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, log: cfg.Logger, stores: map[int64]*store{}, dirs: map[string]*store{}, links: map[*Link]struct{}{}}
+	s := &Server{cfg: cfg, log: cfg.Logger, stores: map[int64]*store{}, snapshots: map[int64]*snapshot{}, dirs: map[string]*store{}, links: map[*Link]struct{}{}}
 	s.change.L = &s.mu
 	s.calls = map[request]func(*call){
-		{"info", 0}:  (*call).nodeInfo,
-		{"info", 1}:  (*call).storeInfo,
-		{"open", 2}:  (*call).open,
-		{"close", 1}: (*call).close,
-		{"get", 2}:   (*call).get,
-		{"write", 3}: nil,
+		{"info", 0}:     (*call).nodeInfo,
+		{"info", 1}:     (*call).storeInfo,
+		{"open", 2}:     (*call).open,
+		{"close", 1}:    (*call).close,
+		{"get", 2}:      (*call).get,
+		{"snapshot", 1}: (*call).snapshot,
+		{"write", 3}:    nil,
 	}
 	return s
 }
@@ -123,11 +124,8 @@ func (s *Server) newID() int64 {
 			panic(err) // crypto/rand never fails
 		}
 		id := int64(binary.BigEndian.Uint64(b[:]) >> (64 - idBits))
-		if id > 0 && s.stores[id] == nil {
+		if id > 0 && s.stores[id] == nil && s.snapshots[id] == nil {
 			return id
 		}
 	}
 }
-
-// now is the time as stores remember their last use, in nanoseconds.
-func now() int64 { return time.Now().UnixNano() }

@@ -2,57 +2,79 @@ package server
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"scanode/scan"
 	"scanode/storage"
 )
 
 // store is an open store: the engine's, who opened it, and who uses it now.
 //
 // It lives until somebody closes it, until its opener's BEAM is gone, until its
-// directory is opened anew after its opener's death, or until nobody has used it
-// for orphan after that.
+// directory is opened anew after its opener's death, or until its lease ends.
 type store struct {
 	s      *Server
 	id     int64
 	dir    string
 	db     storage.Store
 	link   *Link // of the opener
-	orphan time.Duration
+	lease  lease
 	writes writeQueue
-	used   atomic.Int64 // time of the last use
 
-	mu       sync.Mutex
-	orphaned bool // the opener is dead
-	timer    *time.Timer
-	unwatch  func()
-	closing  bool
-	users    sync.WaitGroup // calls and streams under way
-	streams  map[*stream]struct{}
+	mu        sync.Mutex
+	closing   bool
+	users     sync.WaitGroup // calls and streams under way
+	streams   map[*stream]struct{}
+	snapshots map[*snapshot]struct{}
 }
 
-// acquire finds an open store and keeps it open until release.
-func (s *Server) acquire(id int64) (*store, error) {
+func newStore(s *Server, dir string, link *Link, orphan time.Duration) *store {
+	st := &store{s: s, dir: dir, link: link, streams: map[*stream]struct{}{}, snapshots: map[*snapshot]struct{}{}}
+	st.writes.store = st
+	st.lease.orphan = orphan
+	st.lease.expire = func() { s.closeAll([]*store{st}, "its opener is dead and nobody used it") }
+	return st
+}
+
+// view is what an id names, in use: a store, or a snapshot of one.
+type view struct {
+	*store
+	source   scan.Source
+	snapshot *snapshot // nil for the store itself
+}
+
+// acquire finds what id names and keeps its store open until release.
+func (s *Server) acquire(id int64) (view, error) {
 	s.mu.Lock()
-	st := s.stores[id]
+	v := view{store: s.stores[id], snapshot: s.snapshots[id]}
 	s.mu.Unlock()
-	if st == nil {
-		return nil, errClosed
+	if v.snapshot != nil {
+		v.store = v.snapshot.store
 	}
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if st.closing {
-		return nil, errClosed
+	if v.store == nil {
+		return view{}, errClosed
 	}
-	st.users.Add(1)
-	st.used.Store(now())
-	return st, nil
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closing {
+		return view{}, errClosed
+	}
+	v.users.Add(1)
+	v.lease.hold(+1)
+	v.source = v.db
+	if v.snapshot != nil {
+		v.snapshot.lease.hold(+1)
+		v.source = v.snapshot
+	}
+	return v, nil
 }
 
-func (st *store) release() {
-	st.used.Store(now())
-	st.users.Done()
+func (v view) release() {
+	if v.snapshot != nil {
+		v.snapshot.lease.hold(-1)
+	}
+	v.lease.hold(-1)
+	v.users.Done()
 }
 
 func (st *store) addStream(stream *stream) error {
@@ -74,8 +96,8 @@ func (st *store) removeStream(stream *stream) {
 	st.mu.Unlock()
 }
 
-// close ends the store's scans, waits for calls under way, flushes and releases
-// the directory. Everybody but the first gets errClosed.
+// close ends the store's scans and snapshots, waits for calls under way, flushes
+// and releases the directory. Everybody but the first gets errClosed.
 func (st *store) close() error {
 	st.mu.Lock()
 	if st.closing {
@@ -83,16 +105,20 @@ func (st *store) close() error {
 		return errClosed
 	}
 	st.closing = true
-	if st.timer != nil {
-		st.timer.Stop()
-	}
 	for stream := range st.streams {
 		stream.window.Close(errClosed)
 	}
-	unwatch := st.unwatch
+	var snapshots []*snapshot
+	for snap := range st.snapshots {
+		snapshots = append(snapshots, snap)
+	}
 	st.mu.Unlock()
 
+	st.lease.end()
 	st.users.Wait()
+	for _, snap := range snapshots {
+		_ = snap.close() // errClosed: somebody else was faster
+	}
 	err := st.db.Close()
 	s := st.s
 	s.mu.Lock()
@@ -100,39 +126,11 @@ func (st *store) close() error {
 	delete(s.dirs, st.dir)
 	s.change.Broadcast()
 	s.mu.Unlock()
-	unwatch()
 	return err
 }
 
-// openerDied leaves the store to whoever still uses it, for a while.
-func (st *store) openerDied() {
+func (st *store) isClosing() bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.orphaned = true
-	if !st.closing && st.orphan >= 0 {
-		st.timer = time.AfterFunc(st.orphan, st.checkOrphan)
-	}
-}
-
-// checkOrphan closes the store if nobody has used it for long enough, and
-// otherwise looks again when that may be so.
-func (st *store) checkOrphan() {
-	st.mu.Lock()
-	idle := time.Duration(now() - st.used.Load())
-	busy := len(st.streams) > 0
-	if st.closing || busy || idle < st.orphan {
-		if !st.closing {
-			st.timer.Reset(max(st.orphan-idle, time.Second))
-		}
-		st.mu.Unlock()
-		return
-	}
-	st.mu.Unlock()
-	st.s.closeAll([]*store{st}, "its opener is dead and nobody used it")
-}
-
-func (st *store) isOrphaned() bool {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.orphaned
+	return st.closing
 }

@@ -4,27 +4,16 @@ import (
 	"errors"
 	"math"
 	"sync"
+	"time"
 
 	"scanode/etf"
 	"scanode/etf/etftext"
-	"scanode/filter"
 	"scanode/scan"
-	"scanode/storage"
-)
-
-// Bounds of a scan's options.
-const (
-	defaultBatchBytes   = 128 << 10
-	maxBatchBytes       = 16 << 20
-	defaultUnackedBytes = 1 << 20
-	maxUnackedBytes     = 1 << 30
-	maxScanBytes        = 1 << 20 // of the options as they arrive
 )
 
 // stream is one scan and its consumer. It is the scan's Sink.
 type stream struct {
 	link   *Link
-	store  *store
 	to     address
 	ref    []byte // encoded
 	window *scan.Window
@@ -68,7 +57,7 @@ func (l *Link) scan(msg, b []byte, tooDeep *reason) {
 	go func() {
 		defer l.calls.Done()
 		if err != nil {
-			st.end(scan.Totals{}, err)
+			st.fail(err)
 			return
 		}
 		defer l.removeStream(ref)
@@ -150,66 +139,47 @@ func (l *Link) scanAck(msg, b []byte) {
 func (st *stream) run(id int64, opts []byte) {
 	defer func() {
 		if p := recover(); p != nil {
-			st.end(scan.Totals{}, st.link.s.panicked(p))
+			st.fail(st.link.s.panicked(p))
 		}
 	}()
 	defer func() { st.unwatch() }()
-	totals, err := st.scan(id, opts)
-	if errors.Is(err, scan.ErrStopped) || errors.Is(err, errPeerGone) {
-		return // nobody listens any more
+	switch end, err := st.scan(id, opts); {
+	case err == nil:
+		_ = st.link.deliver(st.to, end, nil)
+	case errors.Is(err, scan.ErrStopped) || errors.Is(err, errPeerGone):
+		// Nobody listens any more.
+	default:
+		st.fail(err)
 	}
-	st.end(totals, err)
 }
 
-func (st *stream) scan(id int64, opts []byte) (scan.Totals, error) {
-	store, err := st.link.s.acquire(id)
+// scan runs the scan and returns the message that says that it is complete.
+func (st *stream) scan(id int64, opts []byte) (end []byte, err error) {
+	v, err := st.link.s.acquire(id)
 	if err != nil {
-		return scan.Totals{}, err
+		return nil, err
 	}
-	defer store.release()
-	req, err := parseScan(opts, st.window)
+	defer v.release()
+	req, err := parseScan(opts)
 	if err != nil {
-		return scan.Totals{}, err
+		return nil, err
 	}
-	if err := store.addStream(st); err != nil {
-		return scan.Totals{}, err
+	if err := v.addStream(st); err != nil {
+		return nil, err
 	}
-	defer store.removeStream(st)
-	st.store = store
+	defer v.removeStream(st)
+	st.window.SetMax(req.unackedBytes)
+	if req.deadline >= 0 {
+		timer := time.AfterFunc(req.deadline, func() { st.window.Close(errDeadline) })
+		defer timer.Stop()
+	}
 	st.head = etf.AppendAtom(etf.AppendTupleHeader(make([]byte, 0, 64+len(st.ref)), 3), "scan_batch")
 	st.head = append(st.head, st.ref...)
-	return scan.Run(store.db, req, st.window, st)
-}
-
-// parseScan reads the options of a scan and sets the window's size.
-func parseScan(b []byte, w *scan.Window) (scan.Request, error) {
-	o := newOptions(b)
-	req := scan.Request{
-		Range: storage.Range{
-			Start:          o.bytes("start"),
-			End:            o.bytes("end"),
-			StartExclusive: !o.bool("start_inclusive", true),
-			EndInclusive:   o.bool("end_inclusive", false),
-		},
-		Limit:         o.int("limit", 0, 0, math.MaxInt64, "a number of rows, 0 for no limit"),
-		MaxBatchBytes: int(o.int("max_batch_bytes", defaultBatchBytes, 0, maxBatchBytes, "a number of bytes up to 16 MiB")),
+	totals, err := scan.Run(v.source, req.Request, st.window, st)
+	if err != nil {
+		return nil, err
 	}
-	w.SetMax(int(o.int("max_unacked_bytes", defaultUnackedBytes, 0, maxUnackedBytes, "a number of bytes up to 1 GiB")))
-	if o.atom("rows", "kv", "kv", "keys") == "keys" {
-		req.Rows = scan.Keys
-	}
-	term, filtered := o.take("filter")
-	if err := o.done(); err != nil {
-		return req, err
-	}
-	if filtered {
-		expr, err := filter.Parse(term)
-		if err != nil {
-			return req, err
-		}
-		req.Filter = expr
-	}
-	return req, nil
+	return st.endMessage(totals, req)
 }
 
 // Batch sends {scan_batch, Ref, Bin}.
@@ -236,19 +206,32 @@ func (st *stream) watch() {
 	})
 }
 
-// end sends the message that ends the stream: scan_end, or scan_error if err is
-// not nil.
-func (st *stream) end(totals scan.Totals, err error) {
-	var msg []byte
-	if err != nil {
-		msg = etf.AppendAtom(etf.AppendTupleHeader(nil, 3), "scan_error")
-		msg = reasonOf(err).append(append(msg, st.ref...))
-	} else {
-		msg = etf.AppendAtom(etf.AppendTupleHeader(nil, 3), "scan_end")
-		msg = etf.AppendMapHeader(append(msg, st.ref...), 3)
-		msg = etf.AppendInt64(etf.AppendAtom(msg, "rows_read"), totals.RowsRead)
-		msg = etf.AppendInt64(etf.AppendAtom(msg, "rows"), totals.Rows)
-		msg = etf.AppendInt64(etf.AppendAtom(msg, "batches"), totals.Batches)
+// endMessage is {scan_end, Ref, Map}.
+func (st *stream) endMessage(totals scan.Totals, req scanRequest) ([]byte, error) {
+	end := etf.Map{
+		{Key: etf.Atom("rows_read"), Value: totals.RowsRead},
+		{Key: etf.Atom("rows"), Value: totals.Rows},
+		{Key: etf.Atom("batches"), Value: totals.Batches},
 	}
+	if totals.Last != nil {
+		end = append(end, etf.Pair{Key: etf.Atom("continuation"), Value: req.query.continuation(*totals.Last)})
+	}
+	if req.Cost {
+		_, waits := st.window.Unacked()
+		end = append(end,
+			etf.Pair{Key: etf.Atom("bytes"), Value: totals.Bytes},
+			etf.Pair{Key: etf.Atom("credit_waits"), Value: int64(waits)},
+			etf.Pair{Key: etf.Atom("engine_us"), Value: totals.Engine.Microseconds()},
+			etf.Pair{Key: etf.Atom("credit_us"), Value: totals.Credit.Microseconds()},
+			etf.Pair{Key: etf.Atom("send_us"), Value: totals.Send.Microseconds()})
+	}
+	msg := etf.AppendAtom(etf.AppendTupleHeader(nil, 3), "scan_end")
+	return etf.AppendTerm(append(msg, st.ref...), end)
+}
+
+// fail sends {scan_error, Ref, Reason}.
+func (st *stream) fail(err error) {
+	msg := etf.AppendAtom(etf.AppendTupleHeader(nil, 3), "scan_error")
+	msg = reasonOf(err).append(append(msg, st.ref...))
 	_ = st.link.deliver(st.to, msg, nil)
 }

@@ -47,12 +47,18 @@ func TestScanErrors(t *testing.T) {
 		want string
 	}{
 		{id + 1, nil, "closed"},
-		{id, []etf.Pair{opt("rows", etf.Atom("cells!"))}, `{bad_option,<<"rows must be one of kv, keys, got 'cells!'">>}`},
+		{id, []etf.Pair{opt("rows", etf.Atom("cells!"))}, `{bad_option,<<"rows must be one of kv, keys, terms, cells, {select, Names}, got 'cells!'">>}`},
 		{id, []etf.Pair{opt("limit", int64(-1))}, `{bad_option,<<"limit must be a number of rows, 0 for no limit, got -1">>}`},
 		{id, []etf.Pair{opt("start", etf.Atom("a"))}, `{bad_option,<<"start must be a binary, got a">>}`},
 		{id, []etf.Pair{opt("max_batch_bytes", int64(1)<<40)}, `{bad_option,…`},
 		{id, []etf.Pair{opt("range_filter", filter)}, `{bad_option,<<"unknown: range_filter">>}`},
 		{id, []etf.Pair{opt("filter", etf.Tuple{etf.Atom("~")})}, `{bad_filter,…`},
+		{id, []etf.Pair{opt("rows", etf.Tuple{etf.Atom("select"), etf.List{}})}, `{bad_option,…`},
+		{id, []etf.Pair{opt("rows", etf.Tuple{etf.Atom("select"), etf.List{etf.Atom("x")}})}, `{bad_option,…`},
+		{id, []etf.Pair{opt("ranges", etf.List{})}, `{bad_option,…`},
+		{id, []etf.Pair{opt("ranges", etf.List{etf.Tuple{[]byte("a"), int64(1)}})}, `{bad_option,…`},
+		{id, []etf.Pair{opt("continue", []byte("made up"))}, `{bad_option,…`},
+		{id, []etf.Pair{opt("rows", etf.Atom("cells"))}, `{bad_row,<<"row with key <<\"k000\">>: …`},
 		{id, []etf.Pair{opt("filter", filter)}, `{bad_row,<<"row with key <<\"k000\">>: …`},
 	} {
 		rows, end := b.collect(b.startScan(pid(1), c.id, c.opts...))

@@ -13,9 +13,13 @@ import (
 // in which they were sent.
 func (s *Server) write(c *call, done func()) {
 	id, _, err := readIDAndRest(c.arg())
-	var st *store
+	var v view
 	if err == nil {
-		st, err = s.acquire(id)
+		v, err = s.acquire(id)
+	}
+	if err == nil && v.snapshot != nil {
+		v.release()
+		err = reasonf(tagBadRequest, "a snapshot is read-only")
 	}
 	if err != nil {
 		go func() {
@@ -24,8 +28,8 @@ func (s *Server) write(c *call, done func()) {
 		}()
 		return
 	}
-	st.writes.add(&write{call: c, done: func() {
-		st.release()
+	v.writes.add(&write{call: c, done: func() {
+		v.release()
 		done()
 	}})
 }

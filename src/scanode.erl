@@ -40,6 +40,7 @@
 -type reason() ::
     closed
     | busy
+    | deadline
     | {bad_request, binary()}
     | {bad_option, binary()}
     | {bad_filter, binary()}
