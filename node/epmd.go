@@ -142,7 +142,7 @@ func register(ctx context.Context, addr, alive string, port uint16, timeout time
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil, 0, fmt.Errorf("%w at %s: start one with `epmd -daemon`, or run without: %w", ErrNoEPMD, addr, err)
+		return nil, 0, fmt.Errorf("%w at %s: %w", ErrNoEPMD, addr, err)
 	}
 	creation, err := func() (uint32, error) {
 		defer context.AfterFunc(ctx, func() { conn.Close() })()

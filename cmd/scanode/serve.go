@@ -23,11 +23,15 @@ import (
 // registered is the name under which requests reach the node.
 const registered etf.Atom = "scanode"
 
+// maxFrameMiB is the largest --max-frame-mib: what a frame's length can say.
+const maxFrameMiB = 2047
+
 type serveFlags struct {
 	name, cookieFile, data, listen, epmd string
 	anyPath, verbose                     bool
 	allow                                []string
 	maxFrameMiB                          int
+	tls                                  tlsFlags
 }
 
 func serveCommand() *cobra.Command {
@@ -49,10 +53,11 @@ closed, and the program exits with status 0; a second SIGTERM ends it at once.`,
 	fs.StringVar(&f.data, "data", "", "directory below which stores are opened; it is made if missing (required unless --any-path)")
 	fs.BoolVar(&f.anyPath, "any-path", false, "open stores at any absolute path instead, with the rights of this process")
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:0", "address and port to accept links on; port 0 takes a free one.\nOther hosts can connect only if it is not a loopback address")
-	fs.StringVar(&f.epmd, "epmd", defaultEPMD(), "address of the Erlang port mapper, or none; ERL_EPMD_PORT sets the default's port")
+	fs.StringVar(&f.epmd, "epmd", defaultEPMD(), "address of the Erlang port mapper, or none; ERL_EPMD_PORT sets the default's port.\nIf it ends, this node registers again when it is back")
 	fs.StringSliceVar(&f.allow, "allow", nil, "names of the nodes that may connect; all that know the cookie if not given")
-	fs.IntVar(&f.maxFrameMiB, "max-frame-mib", 64, "largest message in MiB; a larger one ends the link")
+	fs.IntVar(&f.maxFrameMiB, "max-frame-mib", 64, "largest message in MiB; a larger one ends the link, with a line in the log")
 	fs.BoolVar(&f.verbose, "verbose", false, "log more")
+	f.tls.register(cmd)
 	_ = cmd.MarkFlagRequired("name") // the flag exists
 	return cmd
 }
@@ -65,6 +70,9 @@ func defaultEPMD() string {
 }
 
 func runServe(f serveFlags) error {
+	if f.maxFrameMiB < 1 || f.maxFrameMiB > maxFrameMiB {
+		return fmt.Errorf("--max-frame-mib %d: not within 1 and %d", f.maxFrameMiB, maxFrameMiB)
+	}
 	level := slog.LevelInfo
 	if f.verbose {
 		level = slog.LevelDebug
@@ -95,15 +103,27 @@ func runServe(f serveFlags) error {
 		Processes:     []etf.Atom{registered},
 		Allow:         f.allowed(),
 		MaxFrameBytes: f.maxFrameMiB << 20,
+		TLS:           f.tls.credentials(),
 		Logger:        log,
 		Handler:       &linkHandler{srv: srv, log: log},
 	})
 	if err != nil {
-		return errors.Join(err, closeAll())
+		return errors.Join(withHint(err), closeAll())
 	}
 	<-stop
 	log.Info("ending: signal")
 	return errors.Join(closeAll(), n.Close())
+}
+
+// withHint adds to an error of the node what to do about it.
+func withHint(err error) error {
+	switch {
+	case errors.Is(err, node.ErrNoEPMD):
+		return fmt.Errorf("%w\nstart the port mapper (epmd -daemon), name another with --epmd, or use --epmd none with a fixed port in --listen", err)
+	case errors.Is(err, node.ErrNameTaken):
+		return fmt.Errorf("%w\nanother node of this name runs on this host: end it, or choose another --name", err)
+	}
+	return err
 }
 
 // fullName adds this machine's short name where host is missing.
@@ -129,19 +149,12 @@ func readCookie(path string) (node.Cookie, error) {
 		}
 		path = filepath.Join(home, ".erlang.cookie")
 	}
-	info, err := os.Stat(path)
+	b, err := readSecret("cookie file", path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cookie file %s does not exist; name the cluster's with --cookie-file", path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cookie file: %w", err)
-	}
-	if mode := info.Mode(); !mode.IsRegular() || mode.Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("cookie file %s must be a plain file that only its owner can read (chmod 400), its mode is %v", path, mode)
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("cookie file: %w", err)
+		return nil, err
 	}
 	cookie := bytes.TrimSpace(b)
 	if len(cookie) == 0 || len(cookie) > 255 {
