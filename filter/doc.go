@@ -11,6 +11,7 @@
 //	Parse       term -> Expr        checks shape and types, explains what is wrong
 //	NewMatcher  Expr -> Matcher     a flat program of tests and jumps over slots
 //	Match       key, stored object -> yes, no or a row error
+//	Cell        column -> its encoded value, decoded where aggregates need it
 //
 // Match takes a whole riak object. ParseObject cuts the payload out of it, the
 // encoding byte in front of the payload picks an Extractor, and the extractor
@@ -26,6 +27,11 @@
 //	program  0: slot 1 = constant 0       yes → accept  no → reject
 //	         1: slot 0 > slot 2 (uint64)  yes → 0       no → reject   ← entry
 //
+// A matcher may be given columns as well: names whose encoded values the same walk
+// finds. It goes to the last field of the filter first; if the row passes, it goes on
+// from there to the last column. So a row that does not pass costs what it costs
+// without columns.
+//
 // Truth is three-valued: a test of a field without a value is unknown. The program
 // knows two outcomes only, true and the rest, so negations are moved inwards to the
 // tests when it is made, and each test says no where it has no value.
@@ -36,8 +42,9 @@
 //
 // # Lifetime of slices
 //
-// Parse copies what it keeps of the term. A Matcher holds on to no object after
-// Match has returned. Object.Payload aliases the bytes it was parsed from.
+// Parse copies what it keeps of the term. A Matcher without columns holds on to no
+// object after Match has returned, one with columns to the last. Cell.Bytes,
+// Cell.Text and Object.Payload alias the object.
 //
 // # Goroutines
 //

@@ -40,14 +40,17 @@ var etfSizes = func() (t [256]cellSize) {
 // etfPair is how nearly every pair begins: a small tuple of 2, a binary.
 const etfPair = etf.TagSmallTuple<<16 | 2<<8 | etf.TagBinary
 
-func (etfExtractor) extract(r *row) error {
+func (etfExtractor) extract(r *row, until stage) error {
 	b := r.payload
-	if len(b) < 6 || b[0] != etf.Version || b[1] != etf.TagList {
-		return etfForeign(b)
+	if r.off == 0 {
+		if len(b) < 6 || b[0] != etf.Version || b[1] != etf.TagList {
+			return etfForeign(b)
+		}
+		r.off, r.next, r.count = 6, 0, binary.BigEndian.Uint32(b[2:])
 	}
 	// off walks over b; everything the loop reads lies between off and len(b).
-	off := 6
-	for i, n := uint32(0), binary.BigEndian.Uint32(b[2:]); i < n && r.missing > 0; i++ {
+	off, i := r.off, r.next
+	for n := r.count; i < n && r.missing[until] > 0; i++ {
 		w := load(b, off)
 		p := r.etf.at(i)
 		if w>>8 != p.head {
@@ -86,6 +89,7 @@ func (etfExtractor) extract(r *row) error {
 		}
 		off += int(cell)
 	}
+	r.off, r.next = off, i
 	return nil
 }
 
@@ -98,12 +102,12 @@ func etfLargePair(b []byte) bool {
 // setETF decodes the term payload[off:off+size] into the slots of name i.
 func setETF(r *row, i, off, size int) error {
 	cell := r.payload[off : off+size]
-	v := value{wholeOff: uint32(off), wholeSize: uint32(size)}
+	v := value{kind: KindOther, wholeOff: uint32(off), wholeSize: uint32(size)}
 	switch cell[0] {
 	case etf.TagNil:
-		v.kind = kindNull
+		v.kind = KindNull
 	case etf.TagSmallInteger:
-		v.kind, v.mag = kindInt, uint64(cell[1])
+		v.kind, v.mag = KindInt, uint64(cell[1])
 	case etf.TagInteger:
 		v.setInt(int64(int32(binary.BigEndian.Uint32(cell[1:]))))
 	case etf.TagSmallBig:
@@ -111,15 +115,15 @@ func setETF(r *row, i, off, size int) error {
 	case etf.TagLargeBig:
 		v.setBig(cell[5], cell[6:])
 	case etf.TagNewFloat:
-		v.kind, v.mag = kindFloat, binary.BigEndian.Uint64(cell[1:])
+		v.kind, v.mag = KindFloat, binary.BigEndian.Uint64(cell[1:])
 	case etf.TagFloat:
 		f, _, err := etf.ReadFloat64(cell)
 		if err != nil {
 			return &RowError{Field: r.names[i].text, Msg: "broken value: " + err.Error()}
 		}
-		v.kind, v.mag = kindFloat, math.Float64bits(f)
+		v.kind, v.mag = KindFloat, math.Float64bits(f)
 	case etf.TagBinary:
-		v.kind, v.textOff, v.textSize = kindBytes, uint32(off+5), uint32(size-5)
+		v.kind, v.textOff, v.textSize = KindText, uint32(off+5), uint32(size-5)
 	case etf.TagSmallAtom, etf.TagSmallAtomUTF8:
 		v.setAtom(cell[2:])
 	case etf.TagAtom, etf.TagAtomUTF8:
@@ -133,7 +137,7 @@ func setETF(r *row, i, off, size int) error {
 
 // setInt makes v the integer n.
 func (v *value) setInt(n int64) {
-	v.kind, v.mag = kindInt, uint64(n)
+	v.kind, v.mag = KindInt, uint64(n)
 	if n < 0 {
 		v.neg, v.mag = true, -uint64(n)
 	}
@@ -144,12 +148,12 @@ func (v *value) setInt(n int64) {
 func (v *value) setBig(sign byte, digits []byte) {
 	for len(digits) > 8 {
 		if digits[len(digits)-1] != 0 {
-			v.kind = kindBigInt
+			v.kind = KindBigInt
 			return
 		}
 		digits = digits[:len(digits)-1]
 	}
-	v.kind, v.neg = kindInt, sign != 0
+	v.kind, v.neg = KindInt, sign != 0
 	if n := len(digits); n > 0 {
 		// load reads the digits as the upper bytes of a word, the lowest first.
 		v.mag = bits.ReverseBytes64(load(digits[:n:n], 0))
@@ -160,9 +164,9 @@ func (v *value) setBig(sign byte, digits []byte) {
 func (v *value) setAtom(name []byte) {
 	switch string(name) {
 	case "true":
-		v.kind, v.mag = kindBool, 1
+		v.kind, v.mag = KindBool, 1
 	case "false":
-		v.kind, v.mag = kindBool, 0
+		v.kind, v.mag = KindBool, 0
 	}
 }
 

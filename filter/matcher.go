@@ -8,9 +8,10 @@ import (
 // Extractor reads the rows of one encoding. The ones there are come from
 // DefaultExtractors.
 type Extractor interface {
-	// extract walks r.payload until every field r names is found or the row
-	// ends. It reads nothing outside of it.
-	extract(r *row) error
+	// extract walks r.payload, from where the stage before has left off, until
+	// every field of the stage is found or the row ends. It reads nothing outside
+	// of it.
+	extract(r *row, until stage) error
 }
 
 // Extractors says which extractor reads an object, by its encoding byte.
@@ -21,18 +22,23 @@ func DefaultExtractors() Extractors {
 	return Extractors{EncodingETF: etfExtractor{}, EncodingMsgpack: msgpackExtractor{}}
 }
 
-// Matcher applies one filter to the rows of one scan. It is not safe for use by
-// two goroutines at once.
+// Matcher applies one filter to the rows of one scan and finds the columns of
+// those that pass. It is not safe for use by two goroutines at once.
 type Matcher struct {
-	program    *program
+	program    *program // nil: every row passes
 	row        *row
+	encoding   byte // of the last object
 	extractors [256]Extractor
 }
 
-// NewMatcher returns a matcher for e that reads the encodings in xs.
-func NewMatcher(e *Expr, xs Extractors) *Matcher {
-	m := &Matcher{row: newRow(e)}
-	m.program = compile(e, m.row)
+// NewMatcher returns a matcher for e that reads the encodings in xs. Without an
+// expression, nil, every row passes that is no tombstone. Cell returns the columns;
+// a name may occur several times and in e.
+func NewMatcher(e *Expr, xs Extractors, columns ...string) *Matcher {
+	m := &Matcher{row: newRow(e, columns)}
+	if e != nil {
+		m.program = compile(e, m.row)
+	}
 	for encoding, x := range xs {
 		m.extractors[encoding] = x
 	}
@@ -42,26 +48,50 @@ func NewMatcher(e *Expr, xs Extractors) *Matcher {
 // Match reports whether the riak object stored under key passes the filter. A
 // tombstone does not. The error is a *RowError: the object is broken, its encoding
 // is unknown, or a field the filter names does not fit its type. The verdict
-// depends on nothing but key and object, which Match neither changes nor keeps. It
-// allocates only for an error, and where a regular expression needs room.
+// depends on nothing but key and object, which Match does not change. It keeps
+// them only if there are columns, until it is called again. It allocates only for
+// an error, and where a regular expression needs room.
+//
+// Columns are looked for in rows that pass, and only then may damage behind the
+// fields of the filter become an error.
 func (m *Matcher) Match(key, object []byte) (bool, error) {
+	r := m.row
 	o, err := ParseObject(object)
 	if err != nil {
-		return false, err
+		return false, r.release(err)
 	}
 	x := m.extractors[o.Encoding]
 	if x == nil {
+		r.release(nil)
 		// Differs from eleveldb: deleted keys do not end the scan.
 		if o.Tombstone() {
 			return false, nil
 		}
 		return false, m.unknownEncoding(o)
 	}
-	m.row.reset(key, o.Payload)
-	err = x.extract(m.row)
-	ok := err == nil && m.program.run(m.row)
-	m.row.key, m.row.payload = nil, nil
-	return ok, err
+	r.reset(key, o.Payload)
+	if err := x.extract(r, stageFilter); err != nil {
+		return false, r.release(err)
+	}
+	if m.program != nil && !m.program.run(r) {
+		return false, r.release(nil)
+	}
+	if len(r.cells) == 0 {
+		return true, r.release(nil)
+	}
+	m.encoding = o.Encoding
+	if r.missing[stageColumns] > 0 {
+		if err := x.extract(r, stageColumns); err != nil {
+			return false, r.release(err)
+		}
+	}
+	return true, nil
+}
+
+// release lets go of the object and returns err.
+func (r *row) release(err error) error {
+	r.key, r.payload = nil, nil
+	return err
 }
 
 // unknownEncoding explains an object no extractor reads.

@@ -61,14 +61,17 @@ var msgpackSizes = func() (t [256]cellSize) {
 	return t
 }()
 
-func (msgpackExtractor) extract(r *row) error {
+func (msgpackExtractor) extract(r *row, until stage) error {
 	b := r.payload
-	n, off := msgpackMap(b)
-	if off == 0 {
-		return msgpackForeign(b)
+	if r.off == 0 {
+		if r.count, r.off = msgpackMap(b); r.off == 0 {
+			return msgpackForeign(b)
+		}
+		r.next = 0
 	}
 	// off walks over b as in etfExtractor.
-	for i := uint32(0); i < n && r.missing > 0; i++ {
+	off, i := r.off, r.next
+	for n := r.count; i < n && r.missing[until] > 0; i++ {
 		if off >= len(b) {
 			return rowEnds("field", i)
 		}
@@ -109,6 +112,7 @@ func (msgpackExtractor) extract(r *row) error {
 		}
 		off += int(cell)
 	}
+	r.off, r.next = off, i
 	return nil
 }
 
@@ -143,22 +147,22 @@ func msgpackLongName(w uint64) (head int, size uint64) {
 // setMsgpack decodes the value payload[off:off+size] into the slots of name i.
 func setMsgpack(r *row, i, off, size int) error {
 	cell := r.payload[off : off+size]
-	v := value{wholeOff: uint32(off), wholeSize: uint32(size)}
+	v := value{kind: KindOther, wholeOff: uint32(off), wholeSize: uint32(size)}
 	text := 0 // where text begins
 	switch b := cell[0]; {
 	case b < mpFixMap:
-		v.kind, v.mag = kindInt, uint64(b)
+		v.kind, v.mag = KindInt, uint64(b)
 	case b >= mpNegativeFix:
 		v.setInt(int64(int8(b)))
 	case b == mpFixArray:
-		v.kind = kindNull
+		v.kind = KindNull
 	case b&0xe0 == mpFixStr:
 		text = 1
 	default:
 		text = v.setTagged(cell)
 	}
 	if text > 0 {
-		v.kind, v.textOff, v.textSize = kindBytes, uint32(off+text), uint32(size-text)
+		v.kind, v.textOff, v.textSize = KindText, uint32(off+text), uint32(size-text)
 	}
 	if t := r.set(i, &v); t != typeNone {
 		return &RowError{Field: r.names[i].text, Msg: fmt.Sprintf("want %s, found %s", t, describe(cell))}
@@ -171,22 +175,22 @@ func setMsgpack(r *row, i, off, size int) error {
 func (v *value) setTagged(cell []byte) (text int) {
 	switch cell[0] {
 	case mpFalse:
-		v.kind = kindBool
+		v.kind = KindBool
 	case mpTrue:
-		v.kind, v.mag = kindBool, 1
+		v.kind, v.mag = KindBool, 1
 	case mpFloat32:
-		v.kind = kindFloat
+		v.kind = KindFloat
 		v.mag = math.Float64bits(float64(math.Float32frombits(binary.BigEndian.Uint32(cell[1:]))))
 	case mpFloat64:
-		v.kind, v.mag = kindFloat, binary.BigEndian.Uint64(cell[1:])
+		v.kind, v.mag = KindFloat, binary.BigEndian.Uint64(cell[1:])
 	case mpUint8:
-		v.kind, v.mag = kindInt, uint64(cell[1])
+		v.kind, v.mag = KindInt, uint64(cell[1])
 	case mpUint16:
-		v.kind, v.mag = kindInt, uint64(binary.BigEndian.Uint16(cell[1:]))
+		v.kind, v.mag = KindInt, uint64(binary.BigEndian.Uint16(cell[1:]))
 	case mpUint32:
-		v.kind, v.mag = kindInt, uint64(binary.BigEndian.Uint32(cell[1:]))
+		v.kind, v.mag = KindInt, uint64(binary.BigEndian.Uint32(cell[1:]))
 	case mpUint64:
-		v.kind, v.mag = kindInt, binary.BigEndian.Uint64(cell[1:])
+		v.kind, v.mag = KindInt, binary.BigEndian.Uint64(cell[1:])
 	case mpInt8:
 		v.setInt(int64(int8(cell[1])))
 	case mpInt16:
@@ -242,9 +246,9 @@ func describe(b []byte) string {
 	switch {
 	case text > 0:
 		return "text " + show(b[text:size])
-	case v.kind == kindFloat:
+	case v.kind == KindFloat:
 		return fmt.Sprintf("float %v", float(v.mag))
-	case v.kind == kindBool:
+	case v.kind == KindBool:
 		return fmt.Sprintf("%t", v.mag == 1)
 	case v.neg:
 		return fmt.Sprintf("integer -%d", v.mag)

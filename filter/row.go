@@ -19,24 +19,43 @@ type row struct {
 	// nearly every field the filter does not name is dismissed by it.
 	lens uint64
 	// first: the names of length n are names[first[n]:first[n+1]].
-	first [longName + 2]uint16
+	first [longName + 2]uint32
 	// index finds a name where too many share a length to try them in turn.
-	index map[string]uint16
+	index map[string]uint32
 	// slots: those of the fields, then constants. Only the former change.
 	slots   []slot
-	fields  int // number of slots that belong to fields
-	missing int // names not found yet
+	fields  int    // number of slots that belong to fields
+	cells   []cell // one for every column, after the names' order
+	columns []int  // where in cells the columns are, in the caller's order
 	etf     positions
 	msgpack positions
-	payload []byte // what slots' offsets point into, for the time of one Match
-	key     []byte // the stored key, for the same time
+	// missing counts the names not found yet, of either stage.
+	missing [stages]int
+	// count, next and off are where the walk stands: fields in the row, the next
+	// one's index and its place in payload; off is 0 before the header is read.
+	count, next uint32
+	off         int
+	payload     []byte // what slots' offsets point into, for the time of one Match
+	key         []byte // the stored key, for the same time
 }
 
-// rowName is a field's name and its slots, slots[from:to].
+// stage is how far a row is walked: to the fields of the filter, and then, if the
+// filter lets the row pass, on to the columns.
+type stage uint8
+
+const (
+	stageFilter stage = iota
+	stageColumns
+	stages
+)
+
+// rowName is a field's name, its slots, slots[from:to], and the column it is.
 type rowName struct {
 	text     string
 	word     uint64 // the first eight bytes as load reads them
 	from, to uint16
+	column   int32 // index into cells, or -1
+	stage    stage // the first that needs it
 	found    bool
 }
 
@@ -59,18 +78,26 @@ const (
 	slotOther                  // varchar only: a value that is no text
 )
 
-// newRow lays out the slots of the fields in e.
-func newRow(e *Expr) *row {
-	r := &row{index: make(map[string]uint16)}
+// newRow lays out the slots of the fields in e, which may be nil, and the columns.
+func newRow(e *Expr, columns []string) *row {
+	r := &row{index: make(map[string]uint32)}
 	types := make(map[string][]fieldType)
-	collect(e.root, types)
-	for _, name := range e.fields {
-		r.names = append(r.names, rowName{text: name})
+	if e != nil {
+		collect(e.root, types)
+		for _, name := range e.fields {
+			r.names = append(r.names, rowName{text: name, column: -1})
+		}
+	}
+	for _, name := range columns {
+		if _, known := types[name]; !known {
+			types[name] = nil
+			r.names = append(r.names, rowName{text: name, column: -1, stage: stageColumns})
+		}
 	}
 	slices.SortStableFunc(r.names, func(a, b rowName) int { return len(a.text) - len(b.text) })
 	for i := range r.names {
 		n := &r.names[i]
-		r.index[n.text] = uint16(i)
+		r.index[n.text] = uint32(i)
 		n.word = load([]byte(n.text), 0)
 		n.from = uint16(len(r.slots))
 		for _, t := range types[n.text] {
@@ -84,6 +111,14 @@ func newRow(e *Expr) *row {
 		}
 	}
 	r.fields = len(r.slots)
+	for _, name := range columns {
+		n := &r.names[r.index[name]]
+		if n.column < 0 {
+			n.column = int32(len(r.cells))
+			r.cells = append(r.cells, cell{})
+		}
+		r.columns = append(r.columns, int(n.column))
+	}
 	r.etf.reset(&etfSizes)
 	r.msgpack.reset(&msgpackSizes)
 	return r
@@ -125,10 +160,16 @@ func (r *row) reset(key, payload []byte) {
 	for i := range r.slots[:r.fields] {
 		r.slots[i].state = slotEmpty
 	}
-	for i := range r.names {
-		r.names[i].found = false
+	for i := range r.cells {
+		r.cells[i].kind = KindMissing
 	}
-	r.missing = len(r.names)
+	r.missing = [stages]int{}
+	for i := range r.names {
+		n := &r.names[i]
+		n.found = false
+		r.missing[n.stage]++
+	}
+	r.off = 0
 	r.key, r.payload = key, payload
 }
 
@@ -159,25 +200,12 @@ func (r *row) search(name []byte) int {
 	return -1
 }
 
-// valueKind tells the kinds of stored values apart as far as types care.
-type valueKind uint8
-
-const (
-	kindOther valueKind = iota // neither number, boolean, text nor NULL
-	kindNull
-	kindBool   // mag is 0 or 1
-	kindInt    // mag and neg
-	kindBigInt // magnitude beyond 64 bits
-	kindFloat  // mag holds the bits
-	kindBytes  // text[off:off+size]
-)
-
 // value is one decoded cell, the same for all encodings.
 type value struct {
-	kind valueKind
+	kind Kind
 	neg  bool
 	mag  uint64
-	// text and whole are parts of the payload: the content of kindBytes, and
+	// text and whole are parts of the payload: the content of KindText, and
 	// the encoded value from its first byte to its last, which is what any
 	// compares.
 	textOff, textSize   uint32
@@ -189,8 +217,11 @@ type value struct {
 func (r *row) set(i int, v *value) fieldType {
 	n := &r.names[i]
 	n.found = true
-	r.missing--
-	if v.kind == kindNull {
+	r.missing[n.stage]--
+	if n.column >= 0 {
+		r.cells[n.column] = cell{mag: v.mag, off: v.wholeOff, size: v.wholeSize, kind: v.kind, neg: v.neg, head: uint8(v.textOff - v.wholeOff)}
+	}
+	if v.kind == KindNull {
 		return typeNone
 	}
 	for s := n.from; s < n.to; s++ {
@@ -208,7 +239,7 @@ func (r *row) set(i int, v *value) fieldType {
 			slot.num, ok = v.sint64()
 			ok = ok && slot.num <= 1
 		case typeVarchar:
-			if v.kind == kindBytes {
+			if v.kind == KindText {
 				slot.off, slot.size = v.textOff, v.textSize
 			} else {
 				slot.state = slotOther
@@ -229,48 +260,48 @@ func (r *row) set(i int, v *value) fieldType {
 // of it as 0 or as a negative number when the row is in external term format.
 func (v *value) sint64() (uint64, bool) {
 	switch v.kind {
-	case kindInt:
+	case KindInt:
 		if v.neg {
 			return -v.mag, v.mag <= 1<<63
 		}
 		return v.mag, v.mag <= math.MaxInt64
-	case kindFloat:
+	case KindFloat:
 		f := float(v.mag)
 		if f != math.Trunc(f) || f < -1<<63 || f >= 1<<63 {
 			return 0, false
 		}
 		return uint64(int64(f)), true
 	}
-	return v.mag, v.kind == kindBool
+	return v.mag, v.kind == KindBool
 }
 
 // uint64 converts v to a uint64.
 func (v *value) uint64() (uint64, bool) {
 	switch v.kind {
-	case kindInt:
+	case KindInt:
 		return v.mag, !v.neg || v.mag == 0
-	case kindFloat:
+	case KindFloat:
 		f := float(v.mag)
 		if f != math.Trunc(f) || f < 0 || f >= 1<<64 {
 			return 0, false
 		}
 		return uint64(f), true
 	}
-	return v.mag, v.kind == kindBool
+	return v.mag, v.kind == KindBool
 }
 
 // float64 converts v to the bits of a float64: integers are rounded, as the
 // constants they meet are.
 func (v *value) float64() (uint64, bool) {
 	switch v.kind {
-	case kindInt:
+	case KindInt:
 		f := float64(v.mag)
 		if v.neg {
 			f = -f
 		}
 		return math.Float64bits(f), true
-	case kindFloat:
+	case KindFloat:
 		return v.mag, true
 	}
-	return math.Float64bits(float64(v.mag)), v.kind == kindBool
+	return math.Float64bits(float64(v.mag)), v.kind == KindBool
 }
