@@ -14,6 +14,15 @@
 // begins with a zero byte: these carry one more zero byte in front (see
 // storedKey). Values are stored as they are.
 //
+// # Options
+//
+//	write_buffer_size   bytes of a memtable, 262144 to 1073741824; 16777216
+//	sst_block_size      bytes of a table block, 1024 to 4194304; 32768
+//	compression         "snappy" (the default, also true), "zstd", "none" (also false)
+//	use_bloomfilter     true (10 bits a key, the default), false, or the number of bits, 1 to 64
+//
+// They bind what is written from then on; what is there stays readable.
+//
 // # Failure
 //
 // A store is live, parked or closed. It is parked when a write to its log or its
@@ -45,6 +54,5 @@
 //
 // # Source of truth
 //
-// For the files, Pebble v2.1.7 at FormatNewest of that version. For the options,
-// their setters in options.go.
+// For the files, Pebble v2.1.7 at FormatNewest of that version.
 package lsm
