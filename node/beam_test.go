@@ -195,6 +195,9 @@ func (b *beam) want(want, format string, args ...any) {
 	}
 }
 
+// wideLimits are for messages of any size that tests send.
+var wideLimits = etf.Limits{Depth: etf.DefaultLimits.Depth, Count: 8 << 20, Bytes: 1 << 30}
+
 // event is something a recorder's handler was told.
 type event struct {
 	what string // up, message, down
@@ -220,7 +223,7 @@ func (r *recorder) Down(l *Link, err error) { r.events <- event{what: "down", li
 // Message answers `{'$gen_call', {From, Tag}, Request}` with {Tag, Request} and
 // `{echo, From, Term}` with {Self, Term}. It records everything else.
 func (r *recorder) Message(l *Link, to etf.Atom, msg []byte) {
-	term, _, err := etf.Decode(msg, etf.DefaultLimits)
+	term, _, err := etf.Decode(msg, wideLimits)
 	if err != nil {
 		r.events <- event{what: "message", link: l, to: to, err: err}
 		return

@@ -34,6 +34,19 @@ func dialAs(t testing.TB, n *Node, name etf.Atom, cookie string) (*fakePeer, err
 	return &fakePeer{t: t, conn: conn, in: h.in, name: name, node: n}, err
 }
 
+// dialFlags is dialAs of a node that announces other flags.
+func dialFlags(t testing.TB, n *Node, name etf.Atom, announced flags) (*fakePeer, error) {
+	t.Helper()
+	conn, err := net.Dial("tcp", n.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	h := &handshake{conn: conn, in: bufio.NewReader(conn), name: name, flags: announced, creation: 7, digest: newDigester(Cookie(testCookie))}
+	_, err = h.call(n.Name(), func(peer) error { return nil })
+	return &fakePeer{t: t, conn: conn, in: h.in, name: name, node: n}, err
+}
+
 // linkAs is dialAs that must succeed.
 func linkAs(t testing.TB, n *Node, name etf.Atom) *fakePeer {
 	t.Helper()
