@@ -17,8 +17,9 @@
 //	112, 131, Control, 131, Message      a signal with a message
 //
 // Control is a tuple whose first element is its operation. Distribution headers
-// (131 followed by 68, 69 or 70) are never agreed to, so a frame that begins
-// with one ends its link.
+// (131 followed by 68, 69 or 70) are agreed to only where [Config.Fragments] says
+// so, and the atom cache never. A peer that writes whole messages behind an empty
+// header all the same is answered in kind: there are nodes that know nothing else.
 //
 // # Hidden
 //

@@ -64,6 +64,14 @@ func (f flags) expand() flags {
 	return f
 }
 
+// monitors tells whether a monitor may be sent to a peer with which f is agreed on.
+// C nodes made with erl_interface announce DIST_MONITOR, but a monitor is an error
+// to them that ends the link; DIST_MONITOR_NAME they do not announce.
+func (f flags) monitors() bool {
+	const both = flagDistMonitor | flagDistMonitorName
+	return f.expand()&both == both
+}
+
 // missing names the required flags that f lacks.
 func (f flags) missing() string {
 	lack := requiredFlags &^ f.expand()

@@ -31,7 +31,7 @@ func TestHostileFrames(t *testing.T) {
 	for what, frame := range map[string][]byte{
 		"two bytes":            {0, 0, 0, 2, 131, 68},
 		"a frame of 1":         raw(passThrough),
-		"a header":             raw(131, 68, 0, 104, 1, 97, 5),
+		"a header, atoms":      raw(131, 68, 1, 104, 1, 97, 5),
 		"a fragment":           raw(131, 69, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0),
 		"no version":           raw(passThrough, 104, 1, 97, 5),
 		"another first byte":   raw(0, 0, 0, 0),

@@ -246,14 +246,14 @@ func (l *Link) read() (err error) {
 			l.answerTick()
 			continue
 		}
-		b, err := l.cut(frame)
+		b, got, err := l.cut(frame)
 		if err != nil {
 			return fmt.Errorf("node: %w", err)
 		}
 		if b == nil {
 			continue
 		}
-		m, err := parseControl(b, l.form)
+		m, err := parseControl(b, got)
 		if err != nil {
 			return fmt.Errorf("node: %w", err)
 		}
@@ -263,13 +263,21 @@ func (l *Link) read() (err error) {
 	}
 }
 
-// cut returns what is behind the head of a frame; nil when that is not all of a
-// message.
-func (l *Link) cut(frame []byte) ([]byte, error) {
+// cut returns what is behind the head of a frame, and the form it has; nil when
+// that is not all of a message.
+func (l *Link) cut(frame []byte) ([]byte, form, error) {
 	if l.form == headed {
-		return l.parts.take(frame)
+		b, err := l.parts.take(frame)
+		return b, headed, err
 	}
-	return cutFrame(frame)
+	if len(frame) > 2 && frame[0] == versionTag && frame[1] == headWhole {
+		// Not agreed on, but ergo writes and reads nothing else.
+		l.out.headed.Store(true)
+		b, err := cutRefs(frame[2:])
+		return b, headed, err
+	}
+	b, err := cutFrame(frame)
+	return b, passing, err
 }
 
 // handle acts on one control message. It runs on the read goroutine and never

@@ -36,9 +36,10 @@ type watcher struct {
 type pair struct{ theirs, ours etf.Pid }
 
 // Monitor calls down once when pid, a process of the peer's node, dies or the
-// link ends, or soon when either is already so. stop ends the monitor; a call of
-// down that is under way may still be running when stop returns, and afterwards
-// there is none. down runs on the link's read goroutine or on one of its own,
+// link ends, or soon when either is already so. A C node's processes cannot be
+// watched; there the end of the link is all that counts. stop ends the monitor; a
+// call of down that is under way may still be running when stop returns, and
+// afterwards there is none. down runs on the link's read goroutine or on one of its own,
 // perhaps before Monitor returns; it must not block. stop may be called at any
 // time and any number of times, also by down.
 func (l *Link) Monitor(pid etf.Pid, down func()) (stop func()) {
@@ -57,6 +58,14 @@ func (l *Link) Monitor(pid etf.Pid, down func()) (stop func()) {
 	ref := l.node.newRef()
 	l.watches[ref] = w
 	l.mu.Unlock()
+	if !l.peer.agreed().monitors() {
+		return func() {
+			w.spent.Store(true)
+			l.mu.Lock()
+			delete(l.watches, ref)
+			l.mu.Unlock()
+		}
+	}
 	self := l.node.procs.first
 	// An error means that the link ends, which fires the monitor.
 	l.out.signal(appendMonitorP(nil, self, pid, ref), nil)

@@ -30,7 +30,7 @@ const (
 type writer struct {
 	conn    net.Conn
 	records *bufio.Writer // over TLS: gathers what makes a full record; else nil
-	form    form
+	headed  atomic.Bool   // the form of frames; it may change between two
 	timeout time.Duration
 	done    <-chan struct{} // closed when the link ends
 	err     func() error    // why it ended
@@ -53,12 +53,13 @@ type writer struct {
 
 func newWriter(conn net.Conn, f form, timeout time.Duration, done <-chan struct{}, err func() error) *writer {
 	w := &writer{
-		conn: conn, form: f, timeout: timeout, done: done, err: err,
+		conn: conn, timeout: timeout, done: done, err: err,
 		turn: make(chan struct{}, 1),
 		wake: make(chan struct{}, 1),
 		room: make(chan struct{}, 1),
 		born: time.Now(),
 	}
+	w.headed.Store(f == headed)
 	if _, ok := conn.(*tls.Conn); ok {
 		w.records = bufio.NewWriterSize(conn, tlsRecordBytes)
 	}
@@ -104,11 +105,12 @@ func (w *writer) signal(control, msg []byte) error {
 
 // appendPending appends a frame. The caller holds mu.
 func (w *writer) appendPending(control, msg []byte) {
+	f := form(w.headed.Load())
 	var start int
-	w.pending, start = w.form.start(w.pending)
+	w.pending, start = f.start(w.pending)
 	w.pending = append(w.pending, control...)
 	if msg != nil {
-		w.pending = append(w.form.between(w.pending), msg...)
+		w.pending = append(f.between(w.pending), msg...)
 	}
 	frameEnd(w.pending, start, 0)
 }
@@ -161,9 +163,10 @@ func (w *writer) message(control, head, body []byte) error {
 	}
 	defer w.unlock()
 	w.takePending()
+	f := form(w.headed.Load())
 	var start int
-	w.scratch, start = w.form.start(w.scratch)
-	w.scratch = w.form.between(append(w.scratch, control...))
+	w.scratch, start = f.start(w.scratch)
+	w.scratch = f.between(append(w.scratch, control...))
 	w.scratch = frameEnd(w.scratch, start, len(head)+len(body))
 	return w.write(head, body)
 }
