@@ -5,16 +5,19 @@
 %% Via is where a store lives: the port of one run of the program (so that what was opened there cannot be mistaken for something of the next run),
 %% or the registered name of a node.
 %%
-%% Each call and each scan has one reference, which is the monitor on Via, the alias that is answered to, and the mark behind which the receives look
+%% Each call and each scan has one reference, which is the monitor, the alias that is answered to, and the mark behind which the receives look
 %% for messages: what was in the caller's mailbox before is not looked at. The compiler sees this only where the reference is made and used in one
-%% module and every clause of a receive names it; compile with recv_opt_info after a change here. Messages of others that arrive during a scan are
-%% looked at once per batch.
+%% module and every clause of a receive names it; compile with recv_opt_info after a change here. Messages of others that arrive during a long scan are
+%% not looked at either, as its batches come from a process of its own, {@link scanode_relay}, which is asked with a new reference each time.
+%%
+%% A scan that has few rows by its limit does without: there the reference is an alias and the monitor on Via.
 %%
 %% Aliases exist from OTP 24 on (aliases/0). Before, the reference is a plain monitor, and what the program sent before it knew that nobody waits any
-%% more (the late reply after a time-out, a batch on its way when a fold was left) stays in the mailbox.
+%% more (the late reply after a time-out, a batch on its way when a fold of few rows was left) stays in the mailbox.
 -module(scanode_link).
 
 -export([call/3, scan/6]).
+-export([send/2, monitor_via/1]).
 -export_type([via/0, db_id/0, outcome/0]).
 
 -type via() :: port() | {scanode, node()}.
@@ -29,8 +32,14 @@
 %% The protocol's bound of a frame. A longer one ends the program's link with everything on it, so it is refused here.
 -define(MAX_FRAME_BYTES, 67108864).
 
+%% A limit of so many rows makes a scan short: a process of its own would cost more than looking at a few messages of others.
+-define(SHORT_ROWS, 1000).
+
+%% From so many messages in the mailbox on, a long scan keeps them off the heap, see fetch/6.
+-define(LONG_MAILBOX, 1000).
+
 %% [alias | Ref] is improper by design of OTP.
--dialyzer({no_improper_lists, [call/3, scan/6]}).
+-dialyzer({no_improper_lists, [call/3, short/6]}).
 
 %% @doc One call. Timeout is in milliseconds; a reply that comes later vanishes.
 -spec call(via(), term(), timeout()) -> outcome().
@@ -88,18 +97,26 @@ await(Via, Ref, Timeout) ->
 %% way this is left, through an exception of Batch too, the scan is over and none of its messages is or comes in the mailbox.
 -spec scan(via(), db_id(), map(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> {ok, Acc} | {error, scanode:reason()}.
 scan(Via, Id, Opts, Timeout, Batch, Acc) ->
-    case reachable(Via) of
+    case {reachable(Via), is_short(Opts)} of
+        {{false, Reason}, _} -> {error, Reason};
+        {true, true} -> short(Via, Id, Opts, Timeout, Batch, Acc);
+        {true, false} -> long(Via, Id, Opts, Timeout, Batch, Acc)
+    end.
+
+-spec is_short(map()) -> boolean().
+is_short(#{limit := Limit}) when is_integer(Limit), Limit > 0, Limit =< ?SHORT_ROWS -> true;
+is_short(_) -> false.
+
+%% The program sends to this process.
+-spec short(via(), db_id(), map(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> {ok, Acc} | {error, scanode:reason()}.
+short(Via, Id, Opts, Timeout, Batch, Acc) ->
+    case aliases() of
         true ->
-            case aliases() of
-                true ->
-                    Ref = erlang:monitor(item_type(Via), Via, [{alias, demonitor}]),
-                    run(Via, [alias | Ref], Ref, {Id, Opts}, Timeout, Batch, Acc);
-                false ->
-                    Ref = erlang:monitor(item_type(Via), Via),
-                    run(Via, Ref, Ref, {Id, Opts}, Timeout, Batch, Acc)
-            end;
-        {false, Reason} ->
-            {error, Reason}
+            Ref = erlang:monitor(item_type(Via), Via, [{alias, demonitor}]),
+            run(Via, [alias | Ref], Ref, {Id, Opts}, Timeout, Batch, Acc);
+        false ->
+            Ref = erlang:monitor(item_type(Via), Via),
+            run(Via, Ref, Ref, {Id, Opts}, Timeout, Batch, Acc)
     end.
 
 -spec run(via(), address(), reference(), {db_id(), map()}, timeout(), fun((binary(), Acc) -> Acc), Acc) -> {ok, Acc} | {error, scanode:reason()}.
@@ -123,6 +140,38 @@ run(Via, To, Ref, {Id, Opts}, Timeout, Batch, Acc0) ->
             {error, Reason}
     end.
 
+%% The program sends to a relay. Until that says otherwise it passes everything on, and this is as the short way.
+-spec long(via(), db_id(), map(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> {ok, Acc} | {error, scanode:reason()}.
+long(Via, Id, Opts, Timeout, Batch, Acc0) ->
+    Ref = erlang:monitor(item_type(Via), Via),
+    Relay = scanode_relay:start(Via, Ref),
+    case send(Via, {scan, {Relay, Ref}, Id, Opts}) of
+        ok ->
+            try consume(Via, Ref, Timeout, Batch, Acc0) of
+                {ok, _} = Complete ->
+                    %% The relay has nothing more to say.
+                    true = erlang:demonitor(Ref, [flush]),
+                    Complete;
+                {error, _} = Error ->
+                    ok = abandon(Via, Relay, Ref),
+                    Error
+            catch
+                Class:Reason:Stack ->
+                    ok = abandon(Via, Relay, Ref),
+                    erlang:raise(Class, Reason, Stack)
+            end;
+        {error, Reason} ->
+            ok = abandon(Via, Relay, Ref),
+            {error, Reason}
+    end.
+
+%% Ends a long scan that is not over, perhaps.
+-spec abandon(via(), pid(), reference()) -> ok.
+abandon(Via, Relay, Ref) ->
+    _ = send(Via, {scan_stop, Ref}),
+    ok = scanode_relay:stop(Relay),
+    forget(Ref).
+
 -spec consume(via(), reference(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> {ok, Acc} | {error, scanode:reason()}.
 consume(Via, Ref, Timeout, Batch, Acc) ->
     receive
@@ -137,11 +186,55 @@ consume(Via, Ref, Timeout, Batch, Acc) ->
             {ok, Acc};
         {scan_error, Ref, Reason} ->
             {error, Reason};
+        {scan_relay, Ref, Relay} ->
+            fetch(Via, Relay, Ref, Timeout, Batch, Acc);
         {'DOWN', Ref, _, _, _} ->
             {error, down(Via)}
     after Timeout ->
         {error, timeout}
     end.
+
+%% From here on the relay is asked. The scan is long enough for the caller's mailbox to matter: every garbage collection, and the rows make many, looks
+%% at all messages that are kept on the heap. So a long mailbox is kept off the heap meanwhile.
+-spec fetch(via(), pid(), reference(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> {ok, Acc} | {error, scanode:reason()}.
+fetch(Via, Relay, Ref, Timeout, Batch, Acc) ->
+    case process_info(self(), message_queue_data) of
+        {message_queue_data, on_heap} ->
+            try
+                ask_relay(Via, Relay, Ref, Timeout, Batch, Acc)
+            after
+                _ = process_flag(message_queue_data, on_heap)
+            end;
+        {message_queue_data, off_heap} ->
+            ask_relay(Via, Relay, Ref, Timeout, Batch, Acc)
+    end.
+
+-spec ask_relay(via(), pid(), reference(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> {ok, Acc} | {error, scanode:reason()}.
+ask_relay(Via, Relay, Ref, Timeout, Batch, Acc) ->
+    _ =
+        case process_info(self(), message_queue_len) of
+            {message_queue_len, Length} when Length >= ?LONG_MAILBOX -> process_flag(message_queue_data, off_heap);
+            _ -> ok
+        end,
+    case scanode_relay:fetch(Relay, Ref, Timeout) of
+        {ok, Messages} -> fetched(Messages, Via, Relay, Ref, Timeout, Batch, Acc);
+        down -> {error, down(Via)};
+        timeout -> {error, timeout}
+    end.
+
+-spec fetched([tuple()], via(), pid(), reference(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> {ok, Acc} | {error, scanode:reason()}.
+fetched([{scan_batch, _, Bin} | Messages], Via, Relay, Ref, Timeout, Batch, Acc) ->
+    Folded = Batch(Bin, Acc),
+    _ = send(Via, {scan_ack, Ref, byte_size(Bin)}),
+    fetched(Messages, Via, Relay, Ref, Timeout, Batch, Folded);
+fetched([{scan_progress, _, _RowsRead} | Messages], Via, Relay, Ref, Timeout, Batch, Acc) ->
+    fetched(Messages, Via, Relay, Ref, Timeout, Batch, Acc);
+fetched([{scan_end, _, _Counts}], _, _, _, _, _, Acc) ->
+    {ok, Acc};
+fetched([{scan_error, _, Reason}], _, _, _, _, _, _) ->
+    {error, Reason};
+fetched([], Via, Relay, Ref, Timeout, Batch, Acc) ->
+    ask_relay(Via, Relay, Ref, Timeout, Batch, Acc).
 
 %% Ends a scan that is not over.
 -spec leave(via(), reference()) -> ok.
@@ -161,12 +254,13 @@ flush(Ref) ->
         {scan_batch, Ref, _} -> flush(Ref);
         {scan_progress, Ref, _} -> flush(Ref);
         {scan_end, Ref, _} -> flush(Ref);
-        {scan_error, Ref, _} -> flush(Ref)
+        {scan_error, Ref, _} -> flush(Ref);
+        {scan_relay, Ref, _} -> flush(Ref)
     after 0 ->
         ok
     end.
 
-%% A busy port or connection suspends the caller here: that is the back-pressure for writes.
+%% @doc Sends a message to the program. A busy port or connection suspends the caller here: that is the back-pressure for writes.
 -spec send(via(), term()) -> ok | {error, scanode:reason()}.
 send(Port, Msg) when is_port(Port) ->
     Frame = erlang:term_to_iovec(Msg),
@@ -206,6 +300,11 @@ reachable({scanode, Node}) when node() =:= nonode@nohost, Node =/= nonode@nohost
     {false, {down, <<"this Erlang node is not distributed">>}};
 reachable(_) ->
     true.
+
+%% @doc Monitors the program: its port, or the name on its node.
+-spec monitor_via(via()) -> reference().
+monitor_via(Via) ->
+    erlang:monitor(item_type(Via), Via).
 
 -spec item_type(via()) -> port | process.
 item_type(Port) when is_port(Port) -> port;
