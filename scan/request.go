@@ -16,6 +16,9 @@ type Request struct {
 	Filter *filter.Expr
 	// Form is what of a row is sent.
 	Form Form
+	// Aggregate sends groups instead of rows; Form and After then do not count
+	// and Limit counts groups.
+	Aggregate *Aggregate
 	// Limit ends the scan after so many rows sent; 0 is no limit.
 	Limit int64
 	// MaxBatchBytes: a batch is sent as soon as it has this size.

@@ -69,7 +69,10 @@ const progressEvery = time.Second
 // are sent before Run returns it. What Run opens in src it closes.
 func Run(src Source, req Request, w *Window, sink Sink) (Totals, error) {
 	r := runner{req: req, w: w, sink: sink, form: newForm(req.Form)}
-	if req.Filter != nil {
+	if req.Aggregate != nil {
+		r.groups = newAggregator(req.Aggregate)
+		r.matcher = filter.NewMatcher(req.Filter, filter.DefaultExtractors(), r.groups.columns...)
+	} else if req.Filter != nil {
 		r.matcher = filter.NewMatcher(req.Filter, filter.DefaultExtractors())
 	}
 	var view storage.Reader = src
@@ -94,6 +97,11 @@ func Run(src Source, req Request, w *Window, sink Sink) (Totals, error) {
 			return r.totals, nil
 		}
 	}
+	if r.groups != nil {
+		if err := r.sendGroups(); err != nil {
+			return r.totals, r.fail(err)
+		}
+	}
 	err := r.flush()
 	return r.totals, err
 }
@@ -105,6 +113,7 @@ type runner struct {
 	sink    Sink
 	matcher *filter.Matcher // nil without a filter
 	form    *former
+	groups  *aggregator // nil if rows are sent
 	batch   batch
 	totals  Totals
 	at      int       // the number of the range
@@ -155,6 +164,12 @@ func (r *runner) walk(it storage.Iter) (full bool, err error) {
 			if !match {
 				continue
 			}
+		}
+		if r.groups != nil {
+			if err := r.groups.add(it.Key(), r.matcher); err != nil {
+				return false, groupError(it, err)
+			}
+			continue
 		}
 		sent, err := r.form.append(&r.batch, it.Key(), value)
 		if err != nil {

@@ -37,13 +37,16 @@ const (
 	tagParked     tag = "parked"
 	tagIO         tag = "io"
 	tagInternal   tag = "internal"
+
+	tagTooManyGroups tag = "too_many_groups"
+	tagOverflow      tag = "overflow"
 )
 
 // bareTags and textTags are all reasons there are.
 var (
 	bareTags = []tag{tagClosed, tagBusy, tagDeadline}
 	textTags = []tag{tagBadRequest, tagBadOption, tagBadFilter, tagBadRow, tagBadPath, tagMissing, tagExists, tagLocked,
-		tagForeign, tagCorrupt, tagParked, tagIO, tagInternal}
+		tagForeign, tagCorrupt, tagParked, tagIO, tagInternal, tagTooManyGroups, tagOverflow}
 )
 
 // reason is an error in the form in which it is sent.
@@ -93,6 +96,8 @@ var storageTags = []struct {
 	{storage.ErrForeign, tagForeign},
 	{storage.ErrOption, tagBadOption},
 	{scan.ErrOverAck, tagBadRequest},
+	{scan.ErrGroups, tagTooManyGroups},
+	{scan.ErrOverflow, tagOverflow},
 }
 
 // reasonOf turns any error of the packages below into a reason.

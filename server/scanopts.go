@@ -45,7 +45,10 @@ func parseScan(b []byte) (scanRequest, error) {
 	r.query = hashQuery(o) // all that is left decides which rows there are
 	r.Reverse = o.bool("reverse", false)
 	r.Ranges = o.ranges()
-	r.Form = o.form()
+	// Options of rows beside compute are left over, and so unknown.
+	if r.Aggregate = o.aggregate(); r.Aggregate == nil {
+		r.Form = o.form()
+	}
 	term, filtered := o.take("filter")
 	if err := o.done(); err != nil {
 		return r, err
@@ -56,6 +59,9 @@ func parseScan(b []byte) (scanRequest, error) {
 			return r, err
 		}
 		r.Filter = expr
+	}
+	if resume != nil && r.Aggregate != nil {
+		return r, reasonf(tagBadOption, "continue goes with rows, not with compute: no aggregate returns a continuation")
 	}
 	if resume != nil {
 		after, err := r.query.position(resume, len(r.Ranges))

@@ -54,6 +54,8 @@
     | {parked, binary()}
     | {io, binary()}
     | {internal, binary()}
+    | {too_many_groups, binary()}
+    | {overflow, binary()}
     | timeout
     | {down, binary()}
     | {no_executable, binary()}

@@ -1,0 +1,250 @@
+package scan
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"scanode/etf"
+	"scanode/filter"
+)
+
+// Op is one way to make one value of many.
+type Op uint8
+
+// The operations. All but CountAll look at one column and ignore the rows in which
+// it is NULL or missing; without any other row all but Count give [].
+const (
+	CountAll Op = iota
+	Count
+	Sum
+	Avg
+	Min
+	Max
+	StddevPop
+	StddevSamp
+	First
+	Last
+)
+
+var opNames = [...]string{"count", "count", "sum", "avg", "min", "max", "stddev_pop", "stddev_samp", "first", "last"}
+
+// String returns the name of the operation as clients write it.
+func (o Op) String() string { return opNames[o] }
+
+// Aggregate makes a scan send groups instead of rows: for each group of the rows
+// that match the list [G, …, A, …] of what its rows agree in and what was computed
+// of them. docs/aggregates.md describes it for its users.
+type Aggregate struct {
+	Compute []Compute
+	// GroupBy is what the rows of a group agree in. Without it all rows are one
+	// group, which there is without any row too.
+	GroupBy []GroupBy
+	// Order is how the groups are sent; what it leaves open, and all without
+	// it, is decided by the order of the groups' keys.
+	Order []Order
+	// MaxGroups is how many groups there may be; more are ErrGroups.
+	MaxGroups int
+	// Partial sends instead of each result what it is made of, so that the
+	// groups of several scans can be merged. Order and limit then do not count.
+	Partial bool
+}
+
+// Compute is one operation on one column; CountAll has none.
+type Compute struct {
+	Op     Op
+	Column string
+}
+
+// GroupBy is a column by whose value rows are grouped. With a quantum, which is
+// then positive, it holds integers, and the quantum they fall in counts: its first
+// integer, a multiple of QuantumMs.
+type GroupBy struct {
+	Column    string
+	QuantumMs int64
+}
+
+// Order is a column of the result, counted from 0: first those of GroupBy, then
+// those of Compute. NULL comes after everything else, with Descending before.
+type Order struct {
+	Column     int
+	Descending bool
+}
+
+// ErrGroups says that there are more groups than the request allows, or that they
+// take too much memory.
+var ErrGroups = errors.New("too many groups")
+
+// ErrOverflow says that a result is no number that a double can hold.
+var ErrOverflow = errors.New("the result is beyond the range of a double")
+
+// maxGroupBytes bounds the memory of one aggregate, about.
+const maxGroupBytes = 1 << 30
+
+// perGroupBytes is what a group takes beside its key and its states: an entry in
+// the index and in the list of keys.
+const perGroupBytes = 64
+
+// aggregator holds the groups of one scan. The states of the groups are in the
+// accumulators, each of which has one for every group, by the group's number.
+type aggregator struct {
+	req     *Aggregate
+	columns []string // each once
+	groupBy []int    // columns
+	accs    []*accumulator
+	outputs []int // Compute → accs
+
+	cells []filter.Cell  // of the row at hand, by column
+	key   []byte         // of its group; reused
+	index map[string]int // key → number
+	keys  []string       // number → key
+	last  int            // the number of the row before
+	bytes int            // about what all this takes
+
+	floor quantumCache
+}
+
+func newAggregator(req *Aggregate) *aggregator {
+	a := &aggregator{req: req, index: map[string]int{}}
+	column := func(name string) int {
+		for i, known := range a.columns {
+			if known == name {
+				return i
+			}
+		}
+		a.columns = append(a.columns, name)
+		return len(a.columns) - 1
+	}
+	for _, g := range req.GroupBy {
+		a.groupBy = append(a.groupBy, column(g.Column))
+	}
+	for _, c := range req.Compute {
+		at := -1
+		if c.Op != CountAll {
+			at = column(c.Column)
+		}
+		a.outputs = append(a.outputs, a.accumulator(c, at))
+	}
+	a.cells = make([]filter.Cell, len(a.columns))
+	if len(req.GroupBy) == 0 {
+		_, _ = a.newGroup() // one group is within every bound
+	}
+	return a
+}
+
+// accumulator returns the accumulator for c, one that is there already if it can
+// serve. Sum, Avg and the deviations of a column share one.
+func (a *aggregator) accumulator(c Compute, column int) int {
+	want := accumulator{op: c.Op, what: c.Op, column: column, name: c.Column, keys: a.req.Partial}
+	switch c.Op {
+	case Sum, Avg, StddevPop, StddevSamp:
+		want.op = Sum
+		want.squares = c.Op == StddevPop || c.Op == StddevSamp
+	}
+	for i, acc := range a.accs {
+		if acc.op == want.op && acc.column == column {
+			acc.squares = acc.squares || want.squares
+			return i
+		}
+	}
+	a.accs = append(a.accs, &want)
+	return len(a.accs) - 1
+}
+
+// add takes one row that m has matched. The error is not yet a *RowError.
+func (a *aggregator) add(key []byte, m *filter.Matcher) error {
+	for i := range a.cells {
+		a.cells[i] = m.Cell(i)
+	}
+	g, err := a.group()
+	if err != nil {
+		return err
+	}
+	for _, acc := range a.accs {
+		if acc.op == CountAll {
+			acc.counts[g]++
+			continue
+		}
+		grown, err := acc.add(g, &a.cells[acc.column], key)
+		if err != nil {
+			return fmt.Errorf("field %q: %s %w", acc.name, acc.what, err)
+		}
+		if a.bytes += grown; a.bytes > maxGroupBytes {
+			return a.tooLarge()
+		}
+	}
+	return nil
+}
+
+// group returns the number of the group of the row at hand.
+func (a *aggregator) group() (int, error) {
+	if len(a.groupBy) == 0 {
+		return 0, nil
+	}
+	key := etf.AppendListHeader(a.key[:0], len(a.groupBy))
+	for i, column := range a.groupBy {
+		var err error
+		if quantum := a.req.GroupBy[i].QuantumMs; quantum > 0 {
+			key, err = a.floor.append(key, &a.cells[column], quantum)
+		} else {
+			key, err = appendCanonical(key, &a.cells[column])
+		}
+		if err != nil {
+			return 0, fmt.Errorf("field %q: group_by %w", a.columns[column], err)
+		}
+	}
+	a.key = etf.AppendNil(key)
+	// Rows that lie side by side mostly are of one group.
+	if a.last < len(a.keys) && a.keys[a.last] == string(a.key) {
+		return a.last, nil
+	}
+	g, ok := a.index[string(a.key)]
+	if !ok {
+		return a.newGroup()
+	}
+	a.last = g
+	return g, nil
+}
+
+// newGroup makes a group for a.key.
+func (a *aggregator) newGroup() (int, error) {
+	g := len(a.keys)
+	if g == a.req.MaxGroups && len(a.req.GroupBy) > 0 {
+		return 0, fmt.Errorf("%w: more than %d, which max_groups allows", ErrGroups, a.req.MaxGroups)
+	}
+	key := string(a.key)
+	a.index[key] = g
+	a.keys = append(a.keys, key)
+	a.bytes += len(key) + perGroupBytes
+	for _, acc := range a.accs {
+		a.bytes += acc.grow()
+	}
+	if a.bytes > maxGroupBytes {
+		return 0, a.tooLarge()
+	}
+	a.last = g
+	return g, nil
+}
+
+func (a *aggregator) tooLarge() error {
+	return fmt.Errorf("%w: the first %d take more than %d MiB", ErrGroups, len(a.keys), maxGroupBytes>>20)
+}
+
+// compareTerms orders canonical terms: as Erlang does, and terms that are equal
+// there by comparing integers before floats, as keys of maps are. So only identical
+// terms are equal.
+func compareTerms(a, b []byte) (int, error) {
+	r, err := etf.Compare(a, b)
+	if r != 0 || err != nil || bytes.Equal(a, b) {
+		return r, err
+	}
+	return compareExact(a, b)
+}
+
+// compareExact orders canonical terms as keys of maps are ordered.
+func compareExact(a, b []byte) (int, error) {
+	asKey := func(term []byte) []byte {
+		return etf.AppendNil(append(etf.AppendMapHeader(nil, 1), term...))
+	}
+	return etf.Compare(asKey(a), asKey(b))
+}
