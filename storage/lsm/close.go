@@ -22,10 +22,15 @@ func (s *store) Close() error {
 	if before == stateClosed {
 		return fmt.Errorf("lsm: %w", storage.ErrClosed)
 	}
-	s.bounded(func() {
+	quiet := s.bounded(func() {
 		s.calls.Lock() // once nobody is in, nobody comes in
 		s.calls.Unlock()
 	})
+	if !quiet {
+		// Somebody is in pebble and does not come out. Closing it would free
+		// the memory under him; it is lost instead.
+		s.abandoned.Store(true)
+	}
 	close(s.quit)
 	s.mu.Lock()
 	snapshots := slices.Collect(maps.Keys(s.snapshots))
@@ -79,7 +84,7 @@ func (s *store) part() error {
 // finish closes pebble and gives the directory back if part has not done so.
 func (s *store) finish() error {
 	var err error
-	done := s.bounded(func() { err = s.db.Close() })
+	done := !s.abandoned.Load() && s.bounded(func() { err = s.db.Close() })
 	if !done {
 		// Pebble lost a lock to a failure and will not come back. Its memory
 		// and goroutines are lost, its files and the directory are not.

@@ -33,6 +33,9 @@ type store struct {
 	// keep the database open instead. Close locks it once to wait for them.
 	calls sync.RWMutex
 
+	// abandoned says that pebble must not be closed, see Close.
+	abandoned atomic.Bool
+
 	commits chan *commit  // to an idle committer
 	idle    atomic.Int64  // committers
 	quit    chan struct{} // ends the idle ones
@@ -169,15 +172,25 @@ func (s *store) Apply(ops []storage.Op, sync bool) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
-	defer s.leave()
 	if len(ops) == 0 && !sync {
+		s.leave()
 		return nil
 	}
+	b, err := s.newBatch(ops)
+	if err != nil {
+		s.leave()
+		return err
+	}
+	return s.commit(b, sync)
+}
+
+// newBatch copies ops into a batch of pebble's.
+func (s *store) newBatch(ops []storage.Op) (*pebble.Batch, error) {
 	size := batchrepr.HeaderLen
 	for i := range ops {
 		// A kind byte, two varint lengths and perhaps a zero byte come with each.
 		if size += 12 + len(ops[i].Key) + len(ops[i].Value); size > maxBatchBytes {
-			return fmt.Errorf("lsm: batch of more than %d bytes", maxBatchBytes)
+			return nil, fmt.Errorf("lsm: batch of more than %d bytes", maxBatchBytes)
 		}
 	}
 	b := s.db.NewBatchWithSize(size)
@@ -199,22 +212,24 @@ func (s *store) Apply(ops []storage.Op, sync bool) error {
 		}
 		if err != nil {
 			_ = b.Close()
-			return fmt.Errorf("lsm: %w", err)
+			return nil, fmt.Errorf("lsm: %w", err)
 		}
 	}
 	if len(ops) == 0 {
 		if err := b.LogData(nil, nil); err != nil {
-			return fmt.Errorf("lsm: %w", err)
+			return nil, fmt.Errorf("lsm: %w", err)
 		}
 	}
-	return s.commit(b, sync)
+	return b, nil
 }
 
 // commit writes b. The fence makes pebble believe that everything went well, so
 // success is only what the store, asked afterwards, still calls so.
 //
 // Pebble runs on a goroutine of its own: should it lose a lock and never come
-// back, the store is parked, and the caller has his answer.
+// back, the store is parked, and the caller has his answer. The call that the
+// caller has entered is left by that goroutine, so Close knows of it even when
+// the caller is gone: closing pebble frees the memory it is writing to.
 func (s *store) commit(b *pebble.Batch, sync bool) error {
 	c := &commit{batch: b, wo: pebble.NoSync, done: make(chan error, 1)}
 	if sync {
@@ -250,7 +265,9 @@ const maxIdleCommitters = 4
 // committer writes c and then other batches.
 func (s *store) committer(c *commit) {
 	for {
-		c.done <- s.applyBatch(c)
+		err := s.applyBatch(c)
+		s.leave()
+		c.done <- err
 		if s.idle.Add(1) > maxIdleCommitters {
 			s.idle.Add(-1)
 			return
