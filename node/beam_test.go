@@ -51,6 +51,9 @@ func testEPMD(t testing.TB) string {
 }
 
 func TestMain(m *testing.M) {
+	if name := os.Getenv(childName); name != "" {
+		runChild(name)
+	}
 	code := m.Run()
 	if sharedEPMD.epmdProcess != nil {
 		sharedEPMD.stop()
@@ -66,9 +69,9 @@ func startEPMD(addr string) (*epmdProcess, error) {
 	}
 	addr = l.Addr().String()
 	l.Close()
-	_, port, _ := net.SplitHostPort(addr)
+	host, port, _ := net.SplitHostPort(addr)
 	// -d in the foreground, with its chatter on a pipe that says when it runs.
-	cmd := exec.Command("epmd", "-d", "-d", "-port", port, "-address", "127.0.0.1")
+	cmd := exec.Command("epmd", "-d", "-d", "-port", port, "-address", host)
 	out, err := cmd.StderrPipe()
 	if err != nil {
 		return nil, err
@@ -122,7 +125,12 @@ const evaluator = `spawn(fun() ->
 func startBEAM(t testing.TB, epmd, cookie string, args ...string) *beam {
 	t.Helper()
 	_, port, _ := net.SplitHostPort(epmd)
-	name := fmt.Sprintf("beam%d_%d@127.0.0.1", os.Getpid(), beamNumber.Add(1))
+	return startNamedBEAM(t, port, fmt.Sprintf("beam%d_%d@127.0.0.1", os.Getpid(), beamNumber.Add(1)), cookie, args...)
+}
+
+// startNamedBEAM is startBEAM with a name and the port of its epmd.
+func startNamedBEAM(t testing.TB, port, name, cookie string, args ...string) *beam {
+	t.Helper()
 	args = append([]string{"-noshell", "-name", name, "-setcookie", cookie, "-start_epmd", "false",
 		"-kernel", "logger_level", "warning"}, args...)
 	cmd := exec.Command("erl", append(args, "-eval", evaluator)...)

@@ -140,7 +140,7 @@ func (n *Node) flags() flags {
 func (n *Node) logRefusal(conn net.Conn, p peer, err error) {
 	switch {
 	case n.ctx.Err() != nil || errors.Is(err, errNok):
-	case p.name == "" && (errors.Is(err, ErrCertificate) || errors.Is(err, ErrPeerTLS) || errors.Is(err, ErrPeerPlain)):
+	case p.name == "" && (errors.Is(err, errNameMe) || errors.Is(err, ErrCertificate) || errors.Is(err, ErrPeerTLS) || errors.Is(err, ErrPeerPlain)):
 		n.log.Log(n.ctx, n.strangerLevel(), "link refused", "addr", conn.RemoteAddr(), "err", err)
 	case p.name == "":
 		n.log.Debug("handshake failed", "addr", conn.RemoteAddr(), "err", err)
@@ -180,7 +180,7 @@ func (n *Node) Connect(ctx context.Context, name etf.Atom) (*Link, error) {
 		return nil, fmt.Errorf("node: %s is this node", name)
 	}
 	n.mu.Lock()
-	if l := n.links[name]; l != nil {
+	if l := n.links[name]; l != nil && !l.ended() {
 		n.mu.Unlock()
 		return l, nil
 	}
@@ -218,7 +218,7 @@ func (n *Node) await(ctx context.Context, name etf.Atom) (*Link, error) {
 		n.mu.Lock()
 		l, changed := n.links[name], n.changed
 		n.mu.Unlock()
-		if l != nil {
+		if l != nil && !l.ended() {
 			return l, nil
 		}
 		select {

@@ -26,6 +26,9 @@ var ErrNotAllowed = errors.New("node: not allowed")
 // errNok says that the peer goes on with the connection it has under way to us.
 var errNok = errors.New("node: the peer connects to us at this moment")
 
+// errNameMe says that the caller has no name and wants to be given one.
+var errNameMe = fmt.Errorf("%w: the caller asks for a name (-name undefined), and none are given here", ErrNotAllowed)
+
 // maxHandshakeBytes bounds one handshake message. The longest of ours holds a
 // name of 255 bytes.
 const maxHandshakeBytes = 2048
@@ -88,6 +91,9 @@ func (h *handshake) answer(admit func(peer) status, ready func(peer) error) (pee
 		return peer{}, err
 	}
 	p, old, err := parseName(msg)
+	if errors.Is(err, errNameMe) {
+		h.write(append([]byte{'s'}, statusNotAllowed...))
+	}
 	if err != nil {
 		return peer{}, err
 	}
@@ -270,7 +276,7 @@ func parseName(b []byte) (p peer, old bool, err error) {
 		p.flags = flags(binary.BigEndian.Uint64(b[1:])).expand()
 		p.creation = binary.BigEndian.Uint32(b[9:])
 		if p.flags&flagNameMe != 0 {
-			return p, false, errors.New("handshake: the caller asks for a name, and none are given here")
+			return p, false, errNameMe
 		}
 		p.name, err = parseNodeName(b[13:])
 		return p, false, err

@@ -115,7 +115,7 @@ func TestCrossingCalls(t *testing.T) {
 	// One node of a name before the BEAM's in the order of atoms, one behind.
 	for _, prefix := range []string{"a", "z"} {
 		n, r, _ := startNode(t, epmd, func(c *Config) { c.Name = etf.Atom(prefix) + c.Name })
-		for range 20 {
+		for range 50 {
 			called := make(chan error, 1)
 			go func() {
 				_, err := n.Connect(context.Background(), b.name)

@@ -101,6 +101,16 @@ func (l *Link) LogValue() slog.Value { return slog.StringValue(string(l.peer.nam
 // called.
 func (l *Link) Done() <-chan struct{} { return l.done }
 
+// ended says whether the link has ended; Down may still be under way.
+func (l *Link) ended() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Close ends the link and returns at once; Down follows. Always nil.
 func (l *Link) Close() error {
 	l.end(ErrClosed)

@@ -16,12 +16,15 @@ import (
 )
 
 // pipeLink runs a link over one end of a pipe, without a node around it.
-func pipeLink(conn net.Conn, name, to etf.Atom) (*Link, *recorder) {
+func pipeLink(conn net.Conn, name, to etf.Atom, change ...func(*Config)) (*Link, *recorder) {
 	r := newRecorder()
 	cfg, err := Config{Name: name, Cookie: Cookie("x"), Processes: []etf.Atom{"scanode"}, Handler: r,
 		Logger: slog.New(newLogLines())}.withDefaults()
 	if err != nil {
 		panic(err)
+	}
+	for _, c := range change {
+		c(&cfg)
 	}
 	n := &Node{cfg: cfg, log: cfg.Logger, creation: 7, ctx: context.Background(), links: map[etf.Atom]*Link{},
 		procs: newProcesses(name, 7, cfg.Processes)}
