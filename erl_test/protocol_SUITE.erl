@@ -5,6 +5,7 @@
 
 -export([all/0, suite/0]).
 -export([node_example/1, port_example/1, readme_session/1]).
+-export([examples/1, evaluate/2]).
 
 suite() -> [{timetrap, {seconds, 60}}].
 
@@ -34,17 +35,21 @@ examples(Document) ->
 
 %% As the shell does it: expression lists one after the other. The value of the last one.
 run(Text, Bindings) ->
+    {Value, _} = evaluate(Text, maps:to_list(Bindings)),
+    Value.
+
+%% The same, with the variables bound afterwards.
+evaluate(Text, Bindings) ->
     {ok, Tokens, _} = erl_scan:string(lists:flatten(Text)),
-    {Value, _} = lists:foldl(
+    lists:foldl(
         fun(Form, {_, Bound}) ->
             {ok, Exprs} = erl_parse:parse_exprs(Form),
             {value, Value, Now} = erl_eval:exprs(Exprs, Bound),
             {Value, Now}
         end,
-        {undefined, maps:to_list(Bindings)},
+        {undefined, Bindings},
         forms(Tokens, [])
-    ),
-    Value.
+    ).
 
 forms([], []) -> [];
 forms([{dot, _} = Dot | Tokens], Form) -> [lists:reverse([Dot | Form]) | forms(Tokens, [])];

@@ -31,8 +31,10 @@
 -export([open/2, close/1, info/0, info/1]).
 -export([get/2, get/3, put/3, delete/2, write/3]).
 -export([fold/4]).
+-export([aggregate/2, merge_aggregates/1]).
 
 -export_type([db/0, reason/0, outcome/0, write_error/0, op/0, row/0, start_option/0, open_option/0, open_options/0, fold_option/0, fold_options/0]).
+-export_type([compute/0, aggregate_option/0, aggregate_options/0, aggregate_row/0, partial/0]).
 
 -opaque db() :: {scanode_db, scanode_link:via(), scanode_link:db_id()}.
 %% A handle. Valid in any process of this BEAM and, where the store is on a node, of any BEAM of the cluster. It can be copied, sent and compared.
@@ -105,6 +107,22 @@
     | {max_batch_bytes, pos_integer()}
     | {max_unacked_bytes, pos_integer()}.
 -type fold_options() :: #{atom() => term()} | [fold_option() | atom()].
+
+-type compute() :: {count, all} | {count | sum | avg | min | max | stddev_pop | stddev_samp | first | last, Field :: binary()}.
+
+-type aggregate_option() ::
+    {compute, [compute()]}
+    | {group_by, [binary() | {time, Field :: binary(), QuantumMs :: pos_integer()}]}
+    | {order, [{Position :: pos_integer(), asc | desc}]}
+    | {max_groups, pos_integer()}
+    | {partial, boolean()}
+    | fold_option().
+-type aggregate_options() :: #{atom() => term()} | [aggregate_option() | atom()].
+
+-type aggregate_row() :: scanode_aggregate:row().
+
+-type partial() :: scanode_aggregate:partial().
+%% Opaque. It can be stored and sent to other nodes.
 
 -define(IS_DB(Via, Id), is_integer(Id) andalso (is_port(Via) orelse is_tuple(Via))).
 
@@ -315,6 +333,48 @@ fold({scanode_db, Via, Id}, Fun, Acc0, Options) when ?IS_DB(Via, Id), is_functio
     end;
 fold(Db, Fun, Acc, Options) ->
     erlang:error(badarg, [Db, Fun, Acc, Options]).
+
+%% @doc Computes in the program, over the rows of a range, and returns the results and nothing else (docs/aggregates.md). Options, as a map or a list:
+%% <ul>
+%% <li>`compute': what to compute, a list of `{count, all}' and of `{Operation, Field}', an Operation being one of `count', `sum', `avg', `min', `max',
+%%     `stddev_pop', `stddev_samp', `first', `last', a Field a binary.</li>
+%% <li>`group_by': a list of fields and of `{time, Field, QuantumMs}'; without it all rows are one group.</li>
+%% <li>`order': a list of `{Position, asc | desc}', positions counting the columns of the result from 1; NULL is the last, with `desc' the first.</li>
+%% <li>`limit': no more groups than that; `max_groups' (10000): more are the error `too_many_groups'.</li>
+%% <li>`partial': when true, the result is one for {@link merge_aggregates/1}.</li>
+%% <li>All that say which rows there are, and the times and sizes, of {@link fold/4}.</li>
+%% </ul>
+%% A Row is the list of the values its rows agree in, followed by the results. NULL is `[]'.
+-spec aggregate(db(), aggregate_options()) -> {ok, [aggregate_row()] | partial()} | {error, reason()}.
+aggregate({scanode_db, Via, Id}, Options) when ?IS_DB(Via, Id) ->
+    case to_map(Options) of
+        {ok, #{compute := _} = Map} ->
+            case take_timeout(Map) of
+                {ok, Timeout, Rest} ->
+                    Batch = fun(Bin, Acc) -> lists:reverse(rows(Bin), Acc) end,
+                    aggregated(Rest, scanode_link:scan(Via, Id, Rest, Timeout, Batch, []));
+                {error, Reason} ->
+                    {error, Reason}
+            end;
+        {ok, _} ->
+            {error, bad_option("an aggregate needs compute", [])};
+        {error, Reason} ->
+            {error, Reason}
+    end;
+aggregate(Db, Options) ->
+    erlang:error(badarg, [Db, Options]).
+
+-spec aggregated(map(), {ok, [aggregate_row()]} | {error, reason()}) -> {ok, [aggregate_row()] | partial()} | {error, reason()}.
+aggregated(#{partial := true} = Options, {ok, Rows}) -> {ok, scanode_aggregate:partial(Options, lists:reverse(Rows))};
+aggregated(_, {ok, Rows}) -> {ok, lists:reverse(Rows)};
+aggregated(_, {error, Reason}) -> {error, Reason}.
+
+%% @doc Merges what {@link aggregate/2} returned with `partial => true' for parts of the rows (ranges, stores, nodes) into the result for all of them. It
+%% is the same, bit for bit, as one aggregate over everything would give. All parts must be of one query: all options but those of the range. For `first'
+%% and `last', the parts are in the order of their keys; for the same key in several parts, the first of them counts.
+-spec merge_aggregates([partial()]) -> {ok, [aggregate_row()]} | {error, reason()}.
+merge_aggregates(Parts) ->
+    scanode_aggregate:merge(Parts).
 
 -spec fold_settings(fold_options()) -> {timeout(), map()}.
 fold_settings(Options) ->
