@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` are all a newcomer
 # needs: both install what is missing and say so.
 
-.PHONY: build demo test test-go test-erl bench fuzz fmt clean
+.PHONY: build demo test test-go test-erl interop bench fuzz fmt clean
 
 # The product is one static binary. Only the race detector needs a C compiler.
 export CGO_ENABLED = 0
@@ -17,9 +17,24 @@ demo:
 	$(MAKE) --no-print-directory build
 	scripts/demo
 
+# The Erlang/OTP releases that tests meet; scripts/otp installs those that this
+# machine does not have. `make test OTP=` is content with the machine's own.
+OTP ?= 25 27
+
 test:
 	scripts/setup test
-	$(MAKE) --no-print-directory build test-go test-erl
+	@[ -z "$(OTP)" ] || scripts/otp $(OTP)
+	SCANODE_OTP="$(OTP)" $(MAKE) --no-print-directory build test-go test-erl
+
+# Every release that is supported: terms in their full number, and the matrix of
+# releases and cases with a hundred reconnects each way, a line for each.
+interop: OTP = 23 25 27 29
+interop:
+	scripts/setup test
+	scripts/otp $(OTP)
+	$(MAKE) --no-print-directory build
+	SCANODE_INTEROP=full SCANODE_OTP="$(OTP)" go test -count=1 -timeout 20m -run '^TestBeam' -v ./etf
+	SCANODE_INTEROP=full SCANODE_OTP="$(OTP)" SCANODE_EXECUTABLE=$(CURDIR)/bin/scanode rebar3 ct --readable=false --suite erl_test/interop_SUITE
 
 test-go:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change: $$unformatted"; exit 1; fi

@@ -13,9 +13,11 @@ const (
 
 // Check is [Skip] for bytes that will be sent on: it returns what follows the
 // first term of b and accepts nothing that the BEAM's binary_to_term refuses,
-// for one such term ends a connection. The one exception are native records,
-// which releases before OTP 29 refuse. Maps of more than one pair make it
-// allocate.
+// for one such term ends a connection. That is what any release refuses: keys of
+// a map must differ to all of them. The exceptions are what a release cannot have
+// sent itself, native records before OTP 29, and before OTP 24 V4_PORT_EXT,
+// references of more than three words, and pids and references of more bits than
+// that had. Maps of more than one pair and native records make it allocate.
 //
 // Errors: those of Skip, and ErrValue.
 func Check(b []byte) (rest []byte, err error) {

@@ -9,13 +9,19 @@ import (
 // Compare orders two encoded terms as Erlang's < and == do; trailing bytes do
 // not count. The order is
 //
-//	number < atom < reference < fun < port < pid < tuple < map < [] < list < bitstring
+//	number < atom < reference < fun < port < pid < tuple < record < map < [] < list < bitstring
 //
 // Integers and floats compare by value, exactly, so 1 and 1.0 are equal. Tuples
 // compare by size, then element by element. Maps compare by size, then by their
 // keys in order, then by their values in the order of the keys; among keys (and
 // inside of keys) every integer comes before every float. STRING_EXT is the list
-// it stands for. Native records, FUN_EXT and LOCAL_EXT have no known order.
+// it stands for. Native records (OTP 29) compare by module, name, whether they
+// are exported, and number of fields, then by the names and the values of the
+// fields. FUN_EXT and LOCAL_EXT have no known order.
+//
+// Where releases differ, Compare is as the older ones: 0.0 and -0.0 are equal also
+// as keys of maps, which OTP 27 and later tell apart there; and equal funs of two
+// versions of a module are not, while OTP 29 orders them by nothing.
 //
 // Compare reads no further than it must: it need not notice what is wrong with
 // bytes after the first difference. Maps of more than one pair make it allocate,
@@ -41,6 +47,7 @@ const (
 	classPort
 	classPid
 	classTuple
+	classRecord
 	classMap
 	classNil
 	classList
@@ -87,7 +94,9 @@ func classify(b []byte, off int) (class, int, error) {
 			}
 		case TagBinary, TagBitBinary:
 			return classBits, off, nil
-		case TagRecord, TagFun, TagLocal:
+		case TagRecord:
+			return classRecord, off, nil
+		case TagFun, TagLocal:
 			return classOpaque, off, nil
 		default:
 			return 0, 0, badTag(b, off, "a term")
@@ -98,9 +107,12 @@ func classify(b []byte, off int) (class, int, error) {
 // comparer compares parts of a with parts of b. Its methods take the offsets of
 // two terms and return, when the terms are equal, the offsets after them.
 type comparer struct {
-	a, b   []byte
-	steps  int  // still allowed
-	opaque bool // terms of classOpaque are ordered by their bytes
+	a, b  []byte
+	steps int // still allowed
+	// duplicates is set to look for keys that come twice. Then terms of
+	// classOpaque are ordered by their bytes, and what any release holds for
+	// equal is equal.
+	duplicates bool
 }
 
 // stepsFor allows what sorting the keys of large maps takes, and not what grows
@@ -131,7 +143,7 @@ func (c *comparer) term(i, j, depth int, exact bool) (r, ni, nj int, err error) 
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	if (x == classOpaque || y == classOpaque) && !c.opaque {
+	if (x == classOpaque || y == classOpaque) && !c.duplicates {
 		return 0, 0, 0, unordered(i)
 	}
 	if x != y {
@@ -140,6 +152,8 @@ func (c *comparer) term(i, j, depth int, exact bool) (r, ni, nj int, err error) 
 	switch x {
 	case classTuple:
 		return c.tuple(i, j, depth, exact)
+	case classRecord:
+		return c.record(i, j, depth, exact)
 	case classMap:
 		return c.mapping(i, j, depth, exact)
 	case classList:
@@ -179,7 +193,7 @@ func (c *comparer) leaf(x class, i, j int, exact bool) (r, ni, nj int, err error
 }
 
 func unordered(off int) error {
-	return &Error{off, "native record or local term, which has no known order", ErrTag}
+	return &Error{off, "old fun or local term, which has no known order", ErrTag}
 }
 
 func (c *comparer) tuple(i, j, depth int, exact bool) (r, ni, nj int, err error) {
@@ -226,9 +240,11 @@ func (c *comparer) fun(i, j, depth int, exact bool) (r, ni, nj int, err error) {
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	r = cmp.Or(bytes.Compare(f.module, g.module), cmp.Compare(f.index, g.index),
-		cmp.Compare(f.oldUniq, g.oldUniq), cmp.Compare(f.free, g.free))
-	if r != 0 {
+	r = cmp.Or(bytes.Compare(f.module, g.module), cmp.Compare(f.index, g.index))
+	if r == 0 && !c.duplicates {
+		r = cmp.Compare(f.oldUniq, g.oldUniq)
+	}
+	if r = cmp.Or(r, cmp.Compare(f.free, g.free)); r != 0 {
 		return r, 0, 0, nil
 	}
 	if r, _, _, err = c.terms(f.freeOff, g.freeOff, f.free, depth, exact); r != 0 || err != nil {
@@ -310,7 +326,7 @@ func (c *comparer) sortedPairs(b []byte, off, depth int) ([]pair, int, error) {
 	if err := c.step(off, len(pairs)+(next-off)/4); err != nil {
 		return nil, 0, err
 	}
-	keys := comparer{b, b, c.steps, c.opaque}
+	keys := comparer{b, b, c.steps, c.duplicates}
 	err = keys.sortPairs(pairs, depth)
 	c.steps = keys.steps
 	return pairs, next, err

@@ -77,7 +77,7 @@ func (c *comparer) list(i, j, depth int, exact bool) (r, ni, nj int, err error) 
 			} else {
 				ytail = classList
 			}
-			if (xtail == classOpaque || ytail == classOpaque) && !c.opaque {
+			if (xtail == classOpaque || ytail == classOpaque) && !c.duplicates {
 				return 0, 0, 0, unordered(i)
 			}
 			return cmp.Compare(xtail, ytail), 0, 0, nil
@@ -94,7 +94,7 @@ func (c *comparer) list(i, j, depth int, exact bool) (r, ni, nj int, err error) 
 // nilTail compares the ends of lists one of which is a STRING_EXT, whose end has
 // no bytes.
 func (c *comparer) nilTail(x, y *listCursor, xtail, ytail class) (r, ni, nj int, err error) {
-	if (xtail == classOpaque || ytail == classOpaque) && !c.opaque {
+	if (xtail == classOpaque || ytail == classOpaque) && !c.duplicates {
 		return 0, 0, 0, unordered(x.off)
 	}
 	if r = cmp.Compare(xtail, ytail); r != 0 {
@@ -146,7 +146,7 @@ func (c *comparer) byteElement(s, l *listCursor, exact bool) (r, next int, err e
 	if err != nil {
 		return 0, 0, err
 	}
-	if x == classOpaque && !c.opaque {
+	if x == classOpaque && !c.duplicates {
 		return 0, 0, unordered(off)
 	}
 	if x != classNumber {

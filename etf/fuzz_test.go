@@ -97,24 +97,29 @@ func FuzzDecode(f *testing.F) {
 
 // parts counts the terms in t, t aside.
 func parts(t Term) int {
-	var ts []Term
-	switch t := t.(type) {
-	case Tuple:
-		ts = t
-	case List:
-		ts = t
-	case Improper:
-		ts = append(append(ts, t.Elems...), t.Tail)
-	case Map:
-		for _, p := range t {
-			ts = append(ts, p.Key, p.Value)
-		}
-	}
+	ts := partsOf(t)
 	n := len(ts)
 	for _, e := range ts {
 		n += parts(e)
 	}
 	return n
+}
+
+// partsOf returns the terms that t is made of.
+func partsOf(t Term) (ts []Term) {
+	switch t := t.(type) {
+	case Tuple:
+		return t
+	case List:
+		return t
+	case Improper:
+		return append(append(ts, t.Elems...), t.Tail)
+	case Map:
+		for _, p := range t {
+			ts = append(ts, p.Key, p.Value)
+		}
+	}
+	return ts
 }
 
 // FuzzCompare: on terms, Compare is a total preorder: reflexive, antisymmetric,

@@ -178,6 +178,31 @@ func randomFun(r *rand.Rand, size int) Term {
 	return Opaque(append(fun, body...))
 }
 
+// randomRecord returns a native record (OTP 29).
+func randomRecord(r *rand.Rand, size int) Term {
+	names := []string{"a", "b", "c", "d", "é"}
+	r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	if r.IntN(2) == 0 {
+		names = []string{"a", "b", "c", "d", "é"}
+	}
+	n := r.IntN(len(names) + 1)
+	b := binary.BigEndian.AppendUint32([]byte{TagRecord}, uint32(n))
+	b = append(b, byte(r.IntN(4))/3)
+	b = AppendAtom(b, []Atom{"m", "n"}[r.IntN(8)/7])
+	b = AppendAtom(b, []Atom{"r", "日本"}[r.IntN(8)/7])
+	for _, name := range names[:n] {
+		b = appendAtomVariant(b, r, Atom(name))
+	}
+	for range n {
+		term := randomNumber(r)
+		if r.IntN(2) == 0 {
+			term = randomTerm(r, size/(n+1))
+		}
+		b = appendVariant(b, r, term)
+	}
+	return Opaque(b)
+}
+
 // appendVariant encodes t as some release or library might, with whatever tag
 // may stand for it.
 func appendVariant(dst []byte, r *rand.Rand, t Term) []byte {

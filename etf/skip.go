@@ -150,6 +150,10 @@ func walk(b []byte, off, depth int, how strictness) (int, error) {
 			return walkFun(b, off, depth, how)
 		case TagLocal:
 			return walkLocal(b, off, depth, how)
+		case TagRecord:
+			if how != structure {
+				return walkRecord(b, off, depth, how)
+			}
 		}
 	}
 	next, n, err := head(b, off)
@@ -220,8 +224,7 @@ func head(b []byte, off int) (next, parts int, err error) {
 	case TagMap:
 		return count(b, next, uint64(binary.BigEndian.Uint32(b[off+1:]))*2)
 	case TagRecord:
-		// Module and name, then as many names as values. That the names are
-		// atoms is left to the receiver.
+		// Module and name, then as many names as values.
 		return count(b, next, uint64(binary.BigEndian.Uint32(b[off+1:]))*2+2)
 	case TagPid, TagNewPid, TagPort, TagNewPort, TagV4Port, TagReference, TagNewReference, TagNewerReference, TagExport:
 		next, err = skipIdentifier(b, off)

@@ -72,6 +72,7 @@ var benchmarks = []struct {
 }{
 	{"5/first", 20000, 5, true, false},
 	{"5/last", 20000, 5, false, false},
+	{"5/last-cached", 200, 5, false, false},
 	{"50/first", 20000, 50, true, false},
 	{"50/last", 20000, 50, false, false},
 	{"50/last-cached", 200, 50, false, false},

@@ -13,6 +13,8 @@ import "encoding/binary"
 type cellSize struct {
 	mask        uint32
 	shift, base uint8
+	// free are the bits of the tag that make no difference to the size.
+	free uint8
 }
 
 // Shapes of values: so many bytes in all, or a length of 1, 2 or 4 bytes that

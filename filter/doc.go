@@ -36,9 +36,12 @@
 // knows two outcomes only, true and the rest, so negations are moved inwards to the
 // tests when it is made, and each test says no where it has no value.
 //
-// Rows of one table look alike, so an extractor guesses that a field begins as the
-// one at its place in the row before did, and checks. That is for speed alone: no
-// answer depends on the rows before.
+// Rows of one table look alike. The shapes of the latest rows are kept as templates:
+// their structure (headers, names, tags and lengths) as masked words. A row in which
+// all of these are the same is walked the same way, so its fields are where the
+// template says; see template. A row no template fits is walked, and there the
+// extractor guesses that a field begins as the one at its place in the row before
+// did, and checks. All that is for speed alone: no answer depends on the rows before.
 //
 // # Lifetime of slices
 //

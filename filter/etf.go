@@ -47,6 +47,10 @@ func (etfExtractor) extract(r *row, until stage) error {
 			return etfForeign(b)
 		}
 		r.off, r.next, r.count = 6, 0, binary.BigEndian.Uint32(b[2:])
+		r.settle(&r.etf, b, etfLearn)
+	}
+	if r.template != nil {
+		return r.fill(until, setETF)
 	}
 	// off walks over b; everything the loop reads lies between off and len(b).
 	off, i := r.off, r.next
@@ -91,6 +95,29 @@ func (etfExtractor) extract(r *row, until stage) error {
 	}
 	r.off, r.next = off, i
 	return nil
+}
+
+// etfLearn makes a template of the row b, whose header has been checked.
+func etfLearn(r *row, b []byte, t *template) bool {
+	t.mark(b, 0, 6)
+	off := 6
+	for n := binary.BigEndian.Uint32(b[2:]); n > 0 && !t.open && len(t.words) < maxTemplateWords; n-- {
+		w := load(b, off)
+		if w>>40 != etfPair {
+			return false // rare: left to the walk
+		}
+		size := w >> 8 & math.MaxUint32
+		if 7+size >= uint64(len(b)-off) {
+			return false
+		}
+		name := off + 7
+		value := name + int(size)
+		t.mark(b, off, value)
+		if off = r.note(t, b, name, value); off == 0 {
+			return false
+		}
+	}
+	return r.complete(t, off)
 }
 
 // etfLargePair reports whether b begins with a pair whose header is that of a

@@ -73,11 +73,9 @@ func (m *Matcher) Match(key, object []byte) (bool, error) {
 	if err := x.extract(r, stageFilter); err != nil {
 		return false, r.release(err)
 	}
-	if m.program != nil && !m.program.run(r) {
-		return false, r.release(nil)
-	}
-	if len(r.cells) == 0 {
-		return true, r.release(nil)
+	ok := m.program == nil || m.program.run(r)
+	if len(r.cells) == 0 || !ok {
+		return ok, r.release(nil)
 	}
 	m.encoding = o.Encoding
 	if r.missing[stageColumns] > 0 {

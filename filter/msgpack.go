@@ -39,14 +39,14 @@ const (
 // msgpackSizes measures values without parts, by first byte.
 var msgpackSizes = func() (t [256]cellSize) {
 	for b := range 0x80 {
-		t[b] = fixedCell(1)
+		t[b] = cellSize{base: 1, free: 0x7f}
 	}
 	t[mpFixMap], t[mpFixArray] = fixedCell(1), fixedCell(1) // the empty ones
 	for b := range 0x20 {
 		t[mpFixStr+b] = fixedCell(uint8(1 + b))
-		t[mpNegativeFix+b] = fixedCell(1)
+		t[mpNegativeFix+b] = cellSize{base: 1, free: 0x1f}
 	}
-	t[mpNil], t[mpFalse], t[mpTrue] = fixedCell(1), fixedCell(1), fixedCell(1)
+	t[mpNil], t[mpFalse], t[mpTrue] = fixedCell(1), cellSize{base: 1, free: 1}, cellSize{base: 1, free: 1}
 	t[mpUint8], t[mpInt8] = fixedCell(2), fixedCell(2)
 	t[mpUint16], t[mpInt16] = fixedCell(3), fixedCell(3)
 	t[mpUint32], t[mpInt32], t[mpFloat32] = fixedCell(5), fixedCell(5), fixedCell(5)
@@ -68,6 +68,10 @@ func (msgpackExtractor) extract(r *row, until stage) error {
 			return msgpackForeign(b)
 		}
 		r.next = 0
+		r.settle(&r.msgpack, b, msgpackLearn)
+	}
+	if r.template != nil {
+		return r.fill(until, setMsgpack)
 	}
 	// off walks over b as in etfExtractor.
 	off, i := r.off, r.next
@@ -114,6 +118,31 @@ func (msgpackExtractor) extract(r *row, until stage) error {
 	}
 	r.off, r.next = off, i
 	return nil
+}
+
+// msgpackLearn makes a template of the row b, which is a map.
+func msgpackLearn(r *row, b []byte, t *template) bool {
+	n, off := msgpackMap(b)
+	t.mark(b, 0, off)
+	for ; n > 0 && !t.open && len(t.words) < maxTemplateWords; n-- {
+		w := load(b, off)
+		head, size := 1, w>>56&0x1f
+		if w>>61 != mpFixStr>>5 {
+			if head, size = msgpackLongName(w); head == 0 {
+				return false
+			}
+		}
+		if off >= len(b) || uint64(head)+size >= uint64(len(b)-off) {
+			return false
+		}
+		name := off + head
+		value := name + int(size)
+		t.mark(b, off, value)
+		if off = r.note(t, b, name, value); off == 0 {
+			return false
+		}
+	}
+	return r.complete(t, off)
 }
 
 // msgpackMap reads the header of a row: the number of fields and where the first

@@ -170,10 +170,11 @@ func (p *program) run(r *row) bool {
 	pc := p.entry
 	for pc >= 0 {
 		in := &p.insts[pc]
-		if in.test(p, r) {
-			pc = in.yes
-		} else {
-			pc = in.no
+		// Both targets are loaded first, so that a conditional move picks one:
+		// which way a test goes can often not be predicted.
+		yes, no := in.yes, in.no
+		if pc = no; in.test(p, r) {
+			pc = yes
 		}
 	}
 	return pc == accept

@@ -27,10 +27,13 @@ type row struct {
 	fields  int    // number of slots that belong to fields
 	cells   []cell // one for every column, after the names' order
 	columns []int  // where in cells the columns are, in the caller's order
-	etf     positions
-	msgpack positions
+	etf     guesses
+	msgpack guesses
+	// template is what the row at hand fits, nil if it is walked.
+	template *template
 	// missing counts the names not found yet, of either stage.
 	missing [stages]int
+	wanted  [stages]int // missing before the first is found
 	// count, next and off are where the walk stands: fields in the row, the next
 	// one's index and its place in payload; off is 0 before the header is read.
 	count, next uint32
@@ -48,6 +51,17 @@ const (
 	stageColumns
 	stages
 )
+
+// guesses are what is kept of the rows of one encoding for those to come.
+type guesses struct {
+	templates
+	positions
+}
+
+func (g *guesses) reset(sizes *[256]cellSize) {
+	g.templates.reset(sizes)
+	g.positions.reset(sizes)
+}
 
 // rowName is a field's name, its slots, slots[from:to], and the column it is.
 type rowName struct {
@@ -98,6 +112,7 @@ func newRow(e *Expr, columns []string) *row {
 	for i := range r.names {
 		n := &r.names[i]
 		r.index[n.text] = uint32(i)
+		r.wanted[n.stage]++
 		n.word = load([]byte(n.text), 0)
 		n.from = uint16(len(r.slots))
 		for _, t := range types[n.text] {
@@ -163,14 +178,96 @@ func (r *row) reset(key, payload []byte) {
 	for i := range r.cells {
 		r.cells[i].kind = KindMissing
 	}
-	r.missing = [stages]int{}
 	for i := range r.names {
-		n := &r.names[i]
-		n.found = false
-		r.missing[n.stage]++
+		r.names[i].found = false
 	}
-	r.off = 0
+	r.missing = r.wanted
+	r.off, r.template = 0, nil
 	r.key, r.payload = key, payload
+}
+
+// settle begins a row: with a template that fits, an old one or one made by learn,
+// which marks b's structure in it up to the last name and reports success. Without
+// one r.template stays nil.
+func (r *row) settle(g *guesses, b []byte, learn func(r *row, b []byte, t *template) bool) {
+	if len(r.names) == 0 {
+		return // nothing is walked
+	}
+	fit, blank := g.lookup(b)
+	if blank != nil {
+		if learn(r, b, blank) {
+			g.keep()
+			fit = blank
+		} else {
+			g.drop()
+		}
+		for i := range r.names {
+			r.names[i].found = false
+		}
+	}
+	r.template = fit
+}
+
+// fill is the walk of a row that fits a template.
+func (r *row) fill(until stage, set func(r *row, i, off, size int) error) error {
+	finds := r.template.finds
+	if first := r.template.first; until == stageFilter {
+		finds = finds[:first]
+	} else {
+		finds = finds[first:]
+	}
+	for i := range finds {
+		f := &finds[i]
+		if err := set(r, f.name, f.off, f.size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note enters the field with name = b[from:to] and the value behind it into a
+// template that is being made. It returns where the next field begins or, if the
+// walk ends here, how much the template covers; 0 if there can be no template.
+func (r *row) note(t *template, b []byte, from, to int) int {
+	at := -1
+	if r.lens>>min(uint64(to-from), longName)&1 != 0 {
+		at = r.find(b, from, to-from)
+	}
+	if at < 0 {
+		size := t.value(b, to)
+		if size == 0 {
+			return 0
+		}
+		return to + size
+	}
+	n := &r.names[at]
+	n.found = true
+	t.finds = append(t.finds, find{name: at, off: to})
+	if n.stage == stageFilter {
+		t.first = len(t.finds)
+	}
+	if len(t.finds) == len(r.names) {
+		if t.open = true; !t.measure(b) {
+			return 0
+		}
+		return to + 1
+	}
+	size := t.value(b, to)
+	if size == 0 {
+		return 0
+	}
+	t.finds[len(t.finds)-1].size = size
+	return to + size
+}
+
+// complete ends a template that covers b[:size].
+func (r *row) complete(t *template, size int) bool {
+	for i := range r.names {
+		if !r.names[i].found && r.names[i].stage == stageFilter {
+			t.first = len(t.finds) // the walk for the filter goes to the end
+		}
+	}
+	return t.finish(size)
 }
 
 // find returns the index of the named field whose name is b[off:off+size] and that

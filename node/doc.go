@@ -52,14 +52,21 @@
 //
 // A frame is at most [Config.MaxFrameBytes] long, and memory for it grows with
 // the bytes that arrived, never with the length it claims. Handshakes have a
-// deadline and at most 64 of them are under way at once. What a peer can make us
+// deadline and at most 64 of them are under way at once. Messages come whole, one
+// after another, unless [Config.Fragments] is set; then the unfinished ones of a
+// link are at most 1024 and four frames' bytes together. That is off by default: it
+// lets small messages between the pieces of large ones, but 64 MiB binaries then
+// take three to four times as long, and a link may hold four times the memory. What a peer can make us
 // remember (monitors, links) is capped per link. A panic while a link is served
 // ends that link, never the node.
 //
 // # Security
 //
-// The cookie proves that both sides know it and nothing more: there is neither
-// encryption nor integrity. The node listens on the loopback interface unless
+// The cookie proves that both sides know it and nothing more: without TLS there is
+// neither encryption nor integrity. With [Config.TLS] both sides show a certificate,
+// which must name the host of the node's name; handshake messages then have lengths
+// of four bytes, and all else is the same. A plain caller of a TLS node, and the
+// reverse, is recognized by its first bytes and named in the log. The node listens on the loopback interface unless
 // told otherwise. The cookie is in no log line, error or printed value.
 //
 // The source of truth is the chapter "Distribution Protocol" of the ERTS manual,

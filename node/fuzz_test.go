@@ -332,6 +332,8 @@ func FuzzHandshake(f *testing.F) {
 	f.Add(message(old, []byte("c\x00\x00\x00\x0f\x00\x00\x00\x01"), appendReply(nil, 2, digest{})))
 	f.Add(message([]byte("sok"), appendChallenge(nil, "a@b", ourFlags, 1, 2), append([]byte{'a'}, make([]byte, 16)...)))
 	f.Add(message([]byte("salive"), appendChallenge(nil, "a@b", ourFlags, 1, 2), []byte{'a'}))
+	f.Add([]byte{0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc})
+	f.Add(append([]byte{0, 0, 0, 18}, appendName(nil, "a@b", ourFlags, 1)...))
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		side := func() (*handshake, *bytesConn) {
 			c := &bytesConn{Reader: bytes.NewReader(stream)}
@@ -344,6 +346,19 @@ func FuzzHandshake(f *testing.F) {
 		h, _ := side()
 		if p, err := h.answer(func(peer) status { return statusOK }, never); err == nil {
 			t.Fatalf("answered %v", p)
+		}
+		for _, call := range []bool{false, true} {
+			h, _ := side()
+			h.wide = true // as over TLS
+			var err error
+			if call {
+				_, err = h.call("a@b", never)
+			} else {
+				_, err = h.answer(func(peer) status { return statusOK }, never)
+			}
+			if err == nil || errors.Is(err, ErrPeerTLS) {
+				t.Fatalf("with wide lengths: %v", err)
+			}
 		}
 		h, c := side()
 		if p, err := h.call("a@b", never); err == nil {
