@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 
 	"scanode/etf"
 	"scanode/filter"
@@ -90,7 +91,7 @@ const perGroupBytes = 64
 type aggregator struct {
 	req     *Aggregate
 	columns []string // each once
-	groupBy []int    // columns
+	groupBy []grouping
 	accs    []*accumulator
 	outputs []int // Compute → accs
 
@@ -98,14 +99,24 @@ type aggregator struct {
 	key   []byte         // of its group; reused
 	index map[string]int // key → number
 	keys  []string       // number → key
-	last  int            // the number of the row before
+	last  int            // the number of the row before; -1: it was none
 	bytes int            // about what all this takes
+}
 
-	floor quantumCache
+// grouping is one element of GroupBy and what the row before had there.
+type grouping struct {
+	column   int
+	quantum  int64
+	raw      []byte // the cell, of this encoding
+	encoding byte
+	// from is where the quantum of the cell starts and width how much of it
+	// there is, 0 if the cell is no int64 or from is none.
+	from  int64
+	width uint64
 }
 
 func newAggregator(req *Aggregate) *aggregator {
-	a := &aggregator{req: req, index: map[string]int{}}
+	a := &aggregator{req: req, index: map[string]int{}, last: -1}
 	column := func(name string) int {
 		for i, known := range a.columns {
 			if known == name {
@@ -116,7 +127,7 @@ func newAggregator(req *Aggregate) *aggregator {
 		return len(a.columns) - 1
 	}
 	for _, g := range req.GroupBy {
-		a.groupBy = append(a.groupBy, column(g.Column))
+		a.groupBy = append(a.groupBy, grouping{column: column(g.Column), quantum: g.QuantumMs})
 	}
 	for _, c := range req.Compute {
 		at := -1
@@ -156,16 +167,30 @@ func (a *aggregator) add(key []byte, m *filter.Matcher) error {
 	for i := range a.cells {
 		a.cells[i] = m.Cell(i)
 	}
-	g, err := a.group()
-	if err != nil {
-		return err
+	g := a.last
+	if len(a.groupBy) > 0 {
+		var err error
+		if g, err = a.group(); err != nil {
+			return err
+		}
 	}
 	for _, acc := range a.accs {
 		if acc.op == CountAll {
 			acc.counts[g]++
 			continue
 		}
-		grown, err := acc.add(g, &a.cells[acc.column], key)
+		c := &a.cells[acc.column]
+		if c.Kind <= filter.KindNull || c.Kind == filter.KindOther && isNull(c) {
+			continue
+		}
+		if acc.op == Sum && c.Kind == filter.KindFloat && !acc.squares { // by far the most frequent
+			v, _ := c.Float()
+			if b := math.Float64bits(v); finite(b) {
+				acc.moments[g].addFloat(b)
+				continue
+			}
+		}
+		grown, err := acc.add(g, c, key)
 		if err != nil {
 			return fmt.Errorf("field %q: %s %w", acc.name, acc.what, err)
 		}
@@ -178,32 +203,54 @@ func (a *aggregator) add(key []byte, m *filter.Matcher) error {
 
 // group returns the number of the group of the row at hand.
 func (a *aggregator) group() (int, error) {
-	if len(a.groupBy) == 0 {
-		return 0, nil
+	// Rows that lie side by side mostly are of one group.
+	if a.sameGroup() {
+		return a.last, nil
 	}
+	a.last = -1
 	key := etf.AppendListHeader(a.key[:0], len(a.groupBy))
-	for i, column := range a.groupBy {
+	for i := range a.groupBy {
+		g := &a.groupBy[i]
+		c := &a.cells[g.column]
 		var err error
-		if quantum := a.req.GroupBy[i].QuantumMs; quantum > 0 {
-			key, err = a.floor.append(key, &a.cells[column], quantum)
+		if g.quantum > 0 {
+			key, err = g.appendQuantum(key, c)
 		} else {
-			key, err = appendCanonical(key, &a.cells[column])
+			key, err = appendCanonical(key, c)
+			g.raw, g.encoding = append(g.raw[:0], c.Bytes...), c.Encoding
 		}
 		if err != nil {
-			return 0, fmt.Errorf("field %q: group_by %w", a.columns[column], err)
+			return 0, fmt.Errorf("field %q: group_by %w", a.columns[g.column], err)
 		}
 	}
 	a.key = etf.AppendNil(key)
-	// Rows that lie side by side mostly are of one group.
-	if a.last < len(a.keys) && a.keys[a.last] == string(a.key) {
-		return a.last, nil
-	}
 	g, ok := a.index[string(a.key)]
 	if !ok {
 		return a.newGroup()
 	}
 	a.last = g
 	return g, nil
+}
+
+// sameGroup reports whether the row at hand is surely of the group of the row
+// before, without looking into what its cells are.
+func (a *aggregator) sameGroup() bool {
+	if a.last < 0 {
+		return false
+	}
+	for i := range a.groupBy {
+		g := &a.groupBy[i]
+		c := &a.cells[g.column]
+		if g.quantum > 0 {
+			v, ok := c.Int64()
+			if !ok || v < g.from || uint64(v)-uint64(g.from) >= g.width {
+				return false
+			}
+		} else if g.encoding != c.Encoding || string(g.raw) != string(c.Bytes) {
+			return false
+		}
+	}
+	return true
 }
 
 // newGroup makes a group for a.key.

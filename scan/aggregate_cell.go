@@ -154,26 +154,17 @@ func canonicalMap(m etf.Map) (etf.Term, error) {
 	return m, nil
 }
 
-// quantumCache remembers the quantum of the row before: rows come in the order of
-// their time, mostly.
-type quantumCache struct {
-	quantum, from int64
-}
-
-// append appends the start of the quantum a cell falls in: the largest multiple of
-// quantum that is not above it.
-func (q *quantumCache) append(dst []byte, c *filter.Cell, quantum int64) ([]byte, error) {
-	v, ok := c.Int64()
-	if ok {
-		if quantum == q.quantum && v >= q.from && v-q.from < quantum && v-q.from >= 0 {
-			return etf.AppendInt64(dst, q.from), nil
-		}
-		over := v % quantum
+// appendQuantum appends the start of the quantum a cell falls in: the largest
+// multiple of the quantum that is not above it.
+func (g *grouping) appendQuantum(dst []byte, c *filter.Cell) ([]byte, error) {
+	g.width = 0
+	if v, ok := c.Int64(); ok {
+		over := v % g.quantum
 		if over < 0 {
-			over += quantum
+			over += g.quantum
 		}
 		if from := v - over; from <= v { // else it is below all int64
-			q.quantum, q.from = quantum, from
+			g.from, g.width = from, uint64(g.quantum)
 			return etf.AppendInt64(dst, from), nil
 		}
 	}
@@ -184,7 +175,7 @@ func (q *quantumCache) append(dst []byte, c *filter.Cell, quantum int64) ([]byte
 		}
 		return dst, unwanted("a time that is an integer", c)
 	}
-	size := big.NewInt(quantum)
+	size := big.NewInt(g.quantum)
 	n.Div(n, size) // rounds down: size is positive
 	return etf.AppendTerm(dst, n.Mul(n, size))
 }

@@ -86,12 +86,9 @@ func (a *accumulator) grow() int {
 	return chosenBytes
 }
 
-// add takes one cell of a row of group g; key is the row's. It returns how many
+// add takes one cell, not NULL, of a row of group g; key is the row's. It returns how many
 // bytes the state has grown by.
 func (a *accumulator) add(g int, c *filter.Cell, key []byte) (grown int, err error) {
-	if isNull(c) {
-		return 0, nil
-	}
 	switch a.op {
 	case Count:
 		a.counts[g]++
@@ -124,8 +121,7 @@ func (a *accumulator) addNumber(g int, c *filter.Cell) error {
 		if !finite(b) {
 			return unwanted("a finite number", c)
 		}
-		m.floats++
-		m.sum.addFloat(b)
+		m.addFloat(b)
 		if a.squares {
 			a.spreads[g].sum.addSquare(b)
 		}
@@ -141,6 +137,11 @@ func (a *accumulator) addNumber(g int, c *filter.Cell) error {
 		return unwanted("a number", c)
 	}
 	return nil
+}
+
+func (m *moments) addFloat(b uint64) {
+	m.floats++
+	m.sum.addFloat(b)
 }
 
 // addInt adds an integer of 64 bits and a sign; 2^63 of them fit.

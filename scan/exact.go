@@ -122,11 +122,25 @@ func splitFloat(b uint64) (m uint64, at int, neg int64) {
 	return m, at, int64(b) >> 63
 }
 
-// addFloat adds the finite float64 with the bits b; the scale is floatScale.
+// addFloat adds the finite float64 with the bits b; the scale is floatScale. It is
+// add for 53 bits, which three bins take.
 func (e *exact) addFloat(b uint64) {
 	m, at, neg := splitFloat(b)
-	if m != 0 {
-		e.add(neg, 0, m, at)
+	if m == 0 {
+		return
+	}
+	shift := uint(at & 31)
+	at = at>>5 - e.first
+	if uint(at) >= uint(len(e.bins)) || len(e.bins)-at < pieces {
+		at = e.widen(at + e.first)
+	}
+	bins := e.bins[at : at+3 : at+3]
+	low, high := m<<shift, m>>1>>(63-shift)
+	bins[0] += (int64(low&math.MaxUint32) ^ neg) - neg
+	bins[1] += (int64(low>>32) ^ neg) - neg
+	bins[2] += (int64(high) ^ neg) - neg
+	if e.added++; e.added == laterCarry {
+		e.carry()
 	}
 }
 
