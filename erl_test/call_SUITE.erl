@@ -70,6 +70,7 @@ message(Port) ->
     case frame(Port) of
         {port, {Word, _}} when Word =:= monitor; Word =:= demonitor -> message(Port);
         {port, {log, _, _}} -> message(Port);
+        {port, ending} -> message(Port);
         Message -> Message
     end.
 

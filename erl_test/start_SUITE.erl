@@ -13,7 +13,8 @@
     fault_after_hello/1,
     nonsense_after_hello/1,
     crash_report_is_logged/1,
-    log_lines_are_logged/1
+    log_lines_are_logged/1,
+    plain_erl_from_the_checkout/1
 ]).
 
 suite() -> [{timetrap, {seconds, 120}}].
@@ -174,3 +175,27 @@ log_lines_are_logged(Config) ->
     ok = test_program:release_logs(),
     ok = gen_server:stop(Owner),
     [] = [Message || Message <- test_program:flush(), element(1, Message) =/= log].
+
+%% As the README says it: a plain erl with a relative code path and nothing else finds the checkout's program, and shows its end on the terminal.
+plain_erl_from_the_checkout(Config) ->
+    Root = test_program:root(),
+    [] = [Root || not filelib:is_regular(filename:join([Root, "bin", "scanode"]))],
+    Ebin = "_build/" ++ filename:basename(filename:dirname(filename:dirname(code:lib_dir(scanode)))) ++ "/lib/scanode/ebin",
+    Script = lists:flatten(
+        io_lib:format(
+            "{ok, _} = application:ensure_all_started(scanode), {ok, Db} = scanode:open(~p, #{}), {ok, #{os_pid := P}} = scanode:info(),"
+            "os:cmd(\"kill -9 \" ++ integer_to_list(P)), {error, _} = scanode:close(Db), {ok, _} = scanode:info(), init:stop().",
+            [test_program:directory(Config, ?FUNCTION_NAME)]
+        )
+    ),
+    Port = open_port({spawn_executable, os:find_executable("erl")}, [
+        {args, ["-noshell", "-pa", Ebin, "-eval", Script]}, {cd, Root}, {env, [{"SCANODE_EXECUTABLE", false}]}, binary, exit_status, stderr_to_stdout
+    ]),
+    {0, Output} = output(Port, <<>>),
+    true = string:find(Output, "ended: signal 9") =/= nomatch.
+
+output(Port, Sofar) ->
+    receive
+        {Port, {data, More}} -> output(Port, <<Sofar/binary, More/binary>>);
+        {Port, {exit_status, Status}} -> {Status, Sofar}
+    end.

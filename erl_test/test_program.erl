@@ -92,9 +92,13 @@ catch_logs() ->
         config => self(),
         level => all,
         filter_default => stop,
-        filters => [{scanode, {fun logger_filters:domain/2, {log, sub, [scanode]}}}]
+        filters => [{scanode, {fun only_of/2, scanode_port}}]
     }),
     ok = logger:set_module_level(scanode_port, all).
+
+%% A filter of logger: what Module logs.
+only_of(#{meta := #{mfa := {Module, _, _}}} = Event, Module) -> Event;
+only_of(_, _) -> stop.
 
 release_logs() ->
     ok = logger:unset_module_level(scanode_port),

@@ -155,3 +155,50 @@ func cpuTime(b *testing.B) int64 {
 	}
 	return u.Utime.Nano() + u.Stime.Nano()
 }
+
+// BenchmarkCells reads columns of every row, as projection does.
+func BenchmarkCells(b *testing.B) {
+	for _, enc := range []struct {
+		name     string
+		encoding byte
+		encode   func(...field) []byte
+	}{{"etf", EncodingETF, etfRow}, {"msgpack", EncodingMsgpack, msgpackRow}} {
+		rows := seriesRows(20000, 5, enc.encode, enc.encoding, false)
+		for _, c := range []struct {
+			name    string
+			columns []string
+		}{{"one", []string{"value"}}, {"two", []string{"time", "value"}}, {"all", []string{"time", "family", "series", "value", "status"}}} {
+			b.Run(enc.name+"/"+c.name, func(b *testing.B) {
+				m := NewMatcher(nil, DefaultExtractors(), c.columns...)
+				b.ReportAllocs()
+				size, began := 0, cpuTime(b)
+				for i := 0; b.Loop(); i++ {
+					if i == len(rows) {
+						i = 0
+					}
+					if ok, err := m.Match(nil, rows[i]); !ok || err != nil {
+						b.Fatal(ok, err)
+					}
+					for j := range c.columns {
+						size += len(m.Cell(j).Bytes)
+					}
+				}
+				b.ReportMetric(float64(cpuTime(b)-began)/float64(b.N), "cpu-ns/op")
+				if size == 0 {
+					b.Fatal("no cells")
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkPattern matches a regular expression against a text of 7 bytes.
+func BenchmarkPattern(b *testing.B) {
+	rows := seriesRows(200, 5, etfRow, EncodingETF, false)
+	b.Run("match", func(b *testing.B) {
+		benchmarkMatch(b, rows, expr("match", typed("series", "varchar"), value1([]byte("^series[A-Z]$"))))
+	})
+	b.Run("prefix", func(b *testing.B) {
+		benchmarkMatch(b, rows, expr("prefix", typed("series", "varchar"), value1([]byte("series"))))
+	})
+}

@@ -19,7 +19,7 @@ const (
 	KindBigInt // of any other
 	KindFloat  // NaN and infinity included
 	KindText   // a binary; in MessagePack str or bin
-	KindOther  // what is none of these: other atoms, lists, maps, nil, …
+	KindOther  // what is none of these: other atoms, lists, maps, nil, broken floats, …
 )
 
 // cell is a column of the row at hand, pointer-free as slot is.
@@ -38,9 +38,8 @@ type Cell struct {
 	// Encoding is that of the object: EncodingETF or EncodingMsgpack.
 	Encoding byte
 	// Bytes is the encoded value from its first byte to its last, without a
-	// version byte, nil for KindMissing. It is one well-formed value, but only
-	// KindNull to KindText promise anything about what is in it. It aliases the
-	// object.
+	// version byte, nil for KindMissing. Of KindOther only the size has been
+	// checked, not what is in it. It aliases the object.
 	Bytes []byte
 
 	mag  uint64

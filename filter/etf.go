@@ -47,7 +47,11 @@ func (etfExtractor) extract(r *row, until stage) error {
 			return etfForeign(b)
 		}
 		r.off, r.next, r.count = 6, 0, binary.BigEndian.Uint32(b[2:])
-		r.settle(&r.etf, b, etfLearn)
+		if r.etf.pause > 0 {
+			r.etf.pause--
+		} else {
+			r.settle(&r.etf, b, etfLearn)
+		}
 	}
 	if r.template != nil {
 		return r.fill(until, setETF)
@@ -145,10 +149,11 @@ func setETF(r *row, i, off, size int) error {
 		v.kind, v.mag = KindFloat, binary.BigEndian.Uint64(cell[1:])
 	case etf.TagFloat:
 		f, _, err := etf.ReadFloat64(cell)
-		if err != nil {
-			return &RowError{Field: r.names[i].text, Msg: "broken value: " + err.Error()}
+		if err == nil {
+			v.kind, v.mag = KindFloat, math.Float64bits(f)
+		} else if n := &r.names[i]; n.stage == stageFilter {
+			return &RowError{Field: n.text, Msg: "broken value: " + err.Error()}
 		}
-		v.kind, v.mag = KindFloat, math.Float64bits(f)
 	case etf.TagBinary:
 		v.kind, v.textOff, v.textSize = KindText, uint32(off+5), uint32(size-5)
 	case etf.TagSmallAtom, etf.TagSmallAtomUTF8:

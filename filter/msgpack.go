@@ -68,7 +68,11 @@ func (msgpackExtractor) extract(r *row, until stage) error {
 			return msgpackForeign(b)
 		}
 		r.next = 0
-		r.settle(&r.msgpack, b, msgpackLearn)
+		if r.msgpack.pause > 0 {
+			r.msgpack.pause--
+		} else {
+			r.settle(&r.msgpack, b, msgpackLearn)
+		}
 	}
 	if r.template != nil {
 		return r.fill(until, setMsgpack)

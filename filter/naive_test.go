@@ -29,6 +29,9 @@ type naiveCell struct {
 
 type naiveOther struct{}
 
+// naiveBroken is a value no filter may name.
+type naiveBroken struct{}
+
 var errNaive = errors.New("broken")
 
 // naiveMatch is Match.
@@ -143,7 +146,7 @@ func naiveTerm(raw []byte) (any, error) {
 	t, _, err := etf.Decode(raw, etf.DefaultLimits)
 	if err != nil {
 		if raw[0] == 99 {
-			return nil, errNaive
+			return naiveBroken{}, nil
 		}
 		return naiveOther{}, nil
 	}
@@ -237,6 +240,9 @@ func naivePacked(raw []byte) any {
 func naiveConvert(typ string, c naiveCell) (any, error) {
 	if c.value == nil {
 		return nil, nil
+	}
+	if c.value == (any)(naiveBroken{}) {
+		return nil, errNaive
 	}
 	switch typ {
 	case "any":

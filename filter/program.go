@@ -200,42 +200,40 @@ func (in *inst) test(p *program, r *row) bool {
 	if b.state == slotEmpty {
 		return false
 	}
-	return in.compare(r, a, b) != in.not
-}
-
-// compare evaluates the test of two slots that are not empty.
-func (in *inst) compare(r *row, a, b *slot) bool {
+	var is bool
 	switch in.code {
 	case codeEq:
-		return a.num == b.num
+		is = a.num == b.num
 	case codeIntLt:
-		return int64(a.num) < int64(b.num)
+		is = int64(a.num) < int64(b.num)
 	case codeIntGt:
-		return int64(a.num) > int64(b.num)
+		is = int64(a.num) > int64(b.num)
 	case codeIntLe:
-		return int64(a.num) <= int64(b.num)
+		is = int64(a.num) <= int64(b.num)
 	case codeIntGe:
-		return int64(a.num) >= int64(b.num)
+		is = int64(a.num) >= int64(b.num)
 	case codeUintLt:
-		return a.num < b.num
+		is = a.num < b.num
 	case codeUintGt:
-		return a.num > b.num
+		is = a.num > b.num
 	case codeUintLe:
-		return a.num <= b.num
+		is = a.num <= b.num
 	case codeUintGe:
-		return a.num >= b.num
+		is = a.num >= b.num
 	case codeFloatEq:
-		return float(a.num) == float(b.num)
+		is = float(a.num) == float(b.num)
 	case codeFloatLt:
-		return float(a.num) < float(b.num)
+		is = float(a.num) < float(b.num)
 	case codeFloatGt:
-		return float(a.num) > float(b.num)
+		is = float(a.num) > float(b.num)
 	case codeFloatLe:
-		return float(a.num) <= float(b.num)
+		is = float(a.num) <= float(b.num)
 	case codeFloatGe:
-		return float(a.num) >= float(b.num)
+		is = float(a.num) >= float(b.num)
+	default:
+		is = r.equal(a, b)
 	}
-	return r.equal(a, b)
+	return is != in.not
 }
 
 // text evaluates the test of a text and a constant.

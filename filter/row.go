@@ -191,14 +191,19 @@ func (r *row) reset(key, payload []byte) {
 // one r.template stays nil.
 func (r *row) settle(g *guesses, b []byte, learn func(r *row, b []byte, t *template) bool) {
 	if len(r.names) == 0 {
-		return // nothing is walked
+		g.rest() // nothing is walked
+		return
 	}
 	fit, blank := g.lookup(b)
 	if blank != nil {
-		if learn(r, b, blank) {
+		switch learned := learn(r, b, blank); {
+		case learned && blank.fields >= minFields:
 			g.keep()
 			fit = blank
-		} else {
+		case learned:
+			g.drop()
+			g.rest()
+		default:
 			g.drop()
 		}
 		for i := range r.names {
@@ -229,6 +234,7 @@ func (r *row) fill(until stage, set func(r *row, i, off, size int) error) error 
 // template that is being made. It returns where the next field begins or, if the
 // walk ends here, how much the template covers; 0 if there can be no template.
 func (r *row) note(t *template, b []byte, from, to int) int {
+	t.fields++
 	at := -1
 	if r.lens>>min(uint64(to-from), longName)&1 != 0 {
 		at = r.find(b, from, to-from)

@@ -23,8 +23,9 @@ type template struct {
 	first int
 	// open: the value of the last find ends the walk. What it is makes no
 	// difference then, and it is measured in every row.
-	open  bool
-	sizes *[256]cellSize
+	open   bool
+	fields int // walked by a row without a template
+	sizes  *[256]cellSize
 }
 
 // maskedWord is eight bytes of a row, little-endian; of those in mask all are want.
@@ -136,6 +137,7 @@ func (t *template) finish(size int) bool {
 // walk, one that is made twice a walk, so they must fit most rows to be worth it.
 const (
 	maxTemplates = 4
+	minFields    = 3 // a shorter walk is as fast
 	fullCredit   = 64
 	missPrice    = 4   // hits that make up for a miss
 	shortPause   = 256 // rows
@@ -163,13 +165,9 @@ func (t *templates) reset(sizes *[256]cellSize) {
 	}
 }
 
-// lookup returns the template that fits b, nil if there is none. Then learn says
-// whether it is worth to make one, in blank.
+// lookup returns the template that fits b, nil if there is none. Then it may be
+// worth to make one, in blank. It is not called during a pause.
 func (t *templates) lookup(b []byte) (fit, blank *template) {
-	if t.pause > 0 {
-		t.pause--
-		return nil, nil
-	}
 	for i := range t.known {
 		at := t.order[i]
 		if fit = &t.list[at]; fit.fits(b) {
@@ -199,6 +197,9 @@ func (t *templates) keep() {
 	t.known = last + 1
 	t.order[0], t.order[last] = t.order[last], t.order[0]
 }
+
+// rest pauses for as long as there is.
+func (t *templates) rest() { t.pause = longPause }
 
 // drop forgets the blank of the last lookup, which cannot be used.
 func (t *templates) drop() { t.known = min(t.known, maxTemplates-1) }

@@ -32,8 +32,7 @@ func report(m *Matcher, key, object []byte, columns int) string {
 
 // TestTemplatesProve teaches a matcher a row, and then shows it the row with every
 // byte changed in several ways and cut after every byte: what it says, to the text
-// of the error, is what one says that walks every row. The original comes between
-// the changed rows, so that its template stays the first to be tried.
+// of the error, is what one says that walks every row.
 func TestTemplatesProve(t *testing.T) {
 	fitted := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -53,6 +52,9 @@ func TestTemplatesProve(t *testing.T) {
 		key := []byte("abc")
 		original := object(encoding, payload)
 		check := func(o []byte) {
+			// The original back in front, and no pause, however many changes missed.
+			warm.row.etf.credit, warm.row.msgpack.credit = fullCredit, fullCredit
+			warm.Match(key, original)
 			if got, want := report(warm, key, o, len(columns)), report(cold, key, o, len(columns)); got != want {
 				t.Fatalf("object %q\nof %q\ngives %s\nwant  %s", o, original, got, want)
 			}
@@ -61,17 +63,15 @@ func TestTemplatesProve(t *testing.T) {
 			}
 		}
 		check(original)
-		for i := range payload {
+		for i := range payload[:min(len(payload), 80)] {
 			old := payload[i]
 			for _, b := range []byte{old ^ 1, old ^ 2, old ^ 4, old ^ 8, old ^ 16, old ^ 32, old ^ 64, old ^ 128, 0, 255, old + 1, old - 1} {
 				payload[i] = b
 				check(object(encoding, payload))
-				check(original)
 			}
 			payload[i] = old
 			check(object(encoding, payload[:i]))
-			check(object(encoding, append(slices.Clone(payload[:i]), payload[min(i+1, len(payload)):]...)))
-			check(original)
+			check(object(encoding, append(slices.Clone(payload[:i]), payload[i+1:]...)))
 		}
 	})
 	if fitted == 0 {

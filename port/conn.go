@@ -118,8 +118,8 @@ func readDown(msg []byte) (etf.Pid, bool) {
 // Done is closed when Serve has returned.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Node names the peer in logs and as the owner of handles.
-func (c *Conn) Node() etf.Atom { return "port" }
+// Node names the peer in logs and in error texts.
+func (c *Conn) Node() etf.Atom { return "the BEAM that started scanode" }
 
 // Send delivers a message to a process: one term without the 131, head followed
 // by body, which may be nil. It blocks until the BEAM has room.
@@ -145,6 +145,10 @@ func (c *Conn) Log(level, text string) error {
 	msg = etf.AppendAtom(msg, etf.Atom(level))
 	return c.sendOwner(etf.AppendBinary(msg, []byte(text)))
 }
+
+// Ending says that the program closes everything and will exit. Whoever asks for
+// it from here on has to wait for the next one.
+func (c *Conn) Ending() error { return c.sendOwner(etf.AppendAtom(nil, "ending")) }
 
 func (c *Conn) sendOwner(msg []byte) error {
 	c.wmu.Lock()

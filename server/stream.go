@@ -11,6 +11,9 @@ import (
 	"scanode/scan"
 )
 
+// errSecond is a scan under the reference of a running one.
+var errSecond = errors.New("second scan of one reference")
+
 // stream is one scan and its consumer. It is the scan's Sink.
 type stream struct {
 	link   *Link
@@ -56,7 +59,10 @@ func (l *Link) scan(msg, b []byte, tooDeep *reason) {
 	l.calls.Add(1)
 	go func() {
 		defer l.calls.Done()
-		if err != nil {
+		switch {
+		case err == errSecond:
+			return
+		case err != nil:
 			st.fail(err)
 			return
 		}
@@ -89,9 +95,12 @@ func (l *Link) addStream(ref etf.Ref, st *stream) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.streams[ref] != nil {
+	if running := l.streams[ref]; running != nil {
+		// Two scans of one name cannot be told apart by whoever listens, so
+		// neither goes on, and only the first says so.
 		l.s.streams.Add(-1)
-		return reasonf(tagBadRequest, "the reference %s names a running scan", etftext.FormatBytes(st.ref))
+		running.window.Close(reasonf(tagBadRequest, "the reference %s was given to a second scan", etftext.FormatBytes(st.ref)))
+		return errSecond
 	}
 	l.streams[ref] = st
 	if l.down {

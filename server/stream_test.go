@@ -204,6 +204,12 @@ func TestStreamCaps(t *testing.T) {
 	if msg := b.receive(ref).(etf.Tuple); msg[0] != etf.Atom("scan_error") {
 		t.Errorf("a second scan under the same reference: %s", etftext.Format(msg))
 	}
+	b.expect(pid(1), get(one, "none"), "not_found")
+	b.mu.Lock()
+	if left := b.inbox[etftext.Format(ref)]; len(left) > 0 {
+		t.Errorf("after the error: %v", left)
+	}
+	b.mu.Unlock()
 }
 
 // TestBelowPath: a node opens nothing outside its data directory.

@@ -29,11 +29,11 @@
 
 -export([child_spec/1, start_link/1]).
 -export([open/2, close/1, info/0, info/1]).
--export([get/2, get/3, put/3, delete/2, write/3]).
--export([fold/4]).
+-export([snapshot/1, get/2, get/3, put/3, delete/2, write/3]).
+-export([fold/4, fold_info/4]).
 -export([aggregate/2, merge_aggregates/1]).
 
--export_type([db/0, reason/0, outcome/0, write_error/0, op/0, row/0, start_option/0, open_option/0, open_options/0, fold_option/0, fold_options/0]).
+-export_type([db/0, reason/0, outcome/0, write_error/0, op/0, row/0, cell/0, range/0, start_option/0, open_option/0, open_options/0, fold_option/0, fold_options/0]).
 -export_type([compute/0, aggregate_option/0, aggregate_options/0, aggregate_row/0, partial/0]).
 
 -opaque db() :: {scanode_db, scanode_link:via(), scanode_link:db_id()}.
@@ -73,7 +73,20 @@
 
 -type op() :: {put, Key :: binary(), Value :: binary()} | {delete, Key :: binary()}.
 
--type row() :: {Key :: binary(), Value :: binary()} | (Key :: binary()).
+-type cell() :: integer() | float() | boolean() | binary() | [] | term().
+%% `[]' is NULL. A stored ETF row may hold other terms.
+
+-type row() ::
+    {Key :: binary(), Value :: binary()}
+    | (Key :: binary())
+    | [{Name :: binary(), cell()}]
+    | [cell()]
+    | {Key :: binary(), [{Name :: binary(), cell()}] | [cell()]}.
+%% By the option `rows': of `kv', `keys', `terms', `cells' and `{select, Names}', and the last three with `with_keys'.
+
+-type range() ::
+    {Start :: binary() | undefined, End :: binary() | undefined}
+    | {Start :: binary() | undefined, End :: binary() | undefined, {StartInclusive :: boolean(), EndInclusive :: boolean()}}.
 
 -type start_option() ::
     {name, atom()}
@@ -101,9 +114,16 @@
     | {'end', binary()}
     | {start_inclusive, boolean()}
     | {end_inclusive, boolean()}
+    | {ranges, [range()]}
+    | {reverse, boolean()}
     | {limit, non_neg_integer()}
+    | {continue, binary()}
+    | {deadline, timeout()}
     | {filter, term()}
-    | {rows, kv | keys}
+    | {rows, kv | keys | terms | cells | {select, [Column :: binary()]}}
+    | {with_keys, boolean()}
+    | {on_foreign, error | skip}
+    | {cost, boolean()}
     | {max_batch_bytes, pos_integer()}
     | {max_unacked_bytes, pos_integer()}.
 -type fold_options() :: #{atom() => term()} | [fold_option() | atom()].
@@ -124,7 +144,7 @@
 -type partial() :: scanode_aggregate:partial().
 %% Opaque. It can be stored and sent to other nodes.
 
--define(IS_DB(Via, Id), is_integer(Id) andalso (is_port(Via) orelse is_tuple(Via))).
+-define(IS_DB(Via, Id), is_integer(Id) andalso (is_port(Via) orelse (is_tuple(Via) andalso tuple_size(Via) =:= 2 andalso element(1, Via) =:= scanode))).
 
 %% @doc The child specification of a program of one's own, for one's own supervisor. Options as for {@link start_link/1}; the id is the name. In Elixir,
 %% `{:scanode, name: MyStores}' in a list of children does.
@@ -197,10 +217,19 @@ open(Dir, Options) ->
 
 -spec open_at(target(), file:filename_all(), map(), timeout()) -> {ok, db()} | {error, reason()}.
 open_at(Target, Path, Options, Timeout) ->
+    Began = erlang:monotonic_time(millisecond),
     case request(Target, {open, Path, Options}, Timeout) of
-        {Via, {ok, Id}} -> {ok, {scanode_db, Via, Id}};
-        {_, {error, Reason}} -> {error, Reason};
-        {error, Reason} -> {error, Reason}
+        {Via, {ok, Id}} ->
+            {ok, {scanode_db, Via, Id}};
+        {Via, {error, closed}} when is_port(Via) ->
+            %% It ends, and has said so to its owner before it answered: asked again, that one waits for the next program.
+            open_at(Target, Path, Options, scanode_link:remaining(Timeout, Began));
+        {_, {error, closed}} ->
+            {error, {down, <<"scanode at this node ends">>}};
+        {_, {error, Reason}} ->
+            {error, Reason};
+        {error, Reason} ->
+            {error, Reason}
     end.
 
 %% @doc Closes the store: ends its folds (they raise), flushes everything and gives the directory free. Waits until that is done. Any process may do
@@ -246,6 +275,18 @@ info(Options) when is_map(Options); is_list(Options) ->
             {error, Reason}
     end;
 info(Db) ->
+    erlang:error(badarg, [Db]).
+
+%% @doc An unchanging view of the store as it is now, for {@link get/2}, {@link fold/4} and {@link info/1} as any store, and {@link close/1} when it is no
+%% longer needed. It cannot be written to. It ends with the store, or 10 minutes after the calling process has ended and it was last used.
+-spec snapshot(db()) -> {ok, db()} | {error, reason()}.
+snapshot({scanode_db, Via, Id}) when ?IS_DB(Via, Id) ->
+    case scanode_link:call(Via, {snapshot, Id}, infinity) of
+        {reply, {ok, Snapshot}} -> {ok, {scanode_db, Via, Snapshot}};
+        {reply, {error, Reason}} -> {error, Reason};
+        {_, Reason} -> {error, Reason}
+    end;
+snapshot(Db) ->
     erlang:error(badarg, [Db]).
 
 %% @equiv get(Db, Key, infinity)
@@ -310,10 +351,17 @@ refused(Reason) -> {error, {rejected, Reason}}.
 %% @doc Calls `Fun(Row, Acc)' for the rows of a range in the order of their keys, byte by byte, as they were when the fold began. Options, as a map or a
 %% list:
 %% <ul>
-%% <li>`start', `end': bounds, binaries; default none. `start_inclusive' (true), `end_inclusive' (false).</li>
-%% <li>`limit': end after so many rows that matched; 0, the default, is none.</li>
+%% <li>`start', `end': bounds, binaries; default none. `start_inclusive' (true), `end_inclusive' (false). Or `ranges': several, in the order in which
+%%     they are folded over, on one view of the store.</li>
+%% <li>`reverse' (false): each range from its end to its start.</li>
+%% <li>`limit': end after so many rows that matched; 0, the default, is none. `continue': go on where the limit ended the same query before, see
+%%     {@link fold_info/4}.</li>
+%% <li>`deadline': so many milliseconds may the scan take in the program, else it ends with `{scan, deadline}'; default `infinity'.</li>
 %% <li>`filter': only rows that match this filter term (docs/filters.md). The values must then be riak objects.</li>
-%% <li>`rows': what a Row is. `kv', the default: `{Key, Value}'; `keys': `Key'.</li>
+%% <li>`rows': what a Row is. `kv', the default: `{Key, Value}'; `keys': `Key'. Of stored riak objects, whatever their encoding: `terms':
+%%     `[{Name, Cell}]'; `cells': `[Cell]'; `{select, Names}': the cells of these columns, `[]' for one that is missing or NULL. Deleted rows are left
+%%     out. With `with_keys' (false) `{Key, Row}'. A row that holds what cannot cross (docs/protocol.md) is an error, or with
+%%     `on_foreign => skip' left out.</li>
 %% <li>`timeout': so many milliseconds without any sign of life of the scan; default `infinity'. A scan that finds nothing for long is alive.</li>
 %% <li>`max_batch_bytes' (131072), `max_unacked_bytes' (1048576): the size of a batch of rows and of all batches that may be on their way or wait in
 %%     the mailbox.</li>
@@ -324,14 +372,26 @@ refused(Reason) -> {error, {rejected, Reason}}.
 %% Fun may take its time, fold and write itself, and leave with an exception: that is passed on, the scan ends in the program at once, and no message
 %% of it stays in the mailbox (on OTP 23, where there are no aliases, a batch that was on its way may).
 -spec fold(db(), fun((row(), Acc) -> Acc), Acc, fold_options()) -> Acc.
-fold({scanode_db, Via, Id}, Fun, Acc0, Options) when ?IS_DB(Via, Id), is_function(Fun, 2) ->
+fold(Db, Fun, Acc0, Options) ->
+    {Acc, _Facts} = fold_info(Db, Fun, Acc0, Options),
+    Acc.
+
+%% @doc As {@link fold/4}, and says what is known of the scan: `rows_read', `rows' and `batches'; `continuation', a binary for the option `continue', if
+%% `limit' ended the scan; and with the option `cost' also `bytes' of the batches, `credit_waits', and in microseconds `engine_us' (in the store's
+%% iterator), `credit_us' (waiting for this process), `send_us' (in the transport). Page by page:
+%% ```
+%% {Rows, #{continuation := More}} = scanode:fold_info(Db, fun(R, A) -> [R | A] end, [], #{limit => 100}),
+%% {Next, Facts} = scanode:fold_info(Db, fun(R, A) -> [R | A] end, [], #{limit => 100, continue => More}).
+%% '''
+-spec fold_info(db(), fun((row(), Acc) -> Acc), Acc, fold_options()) -> {Acc, #{atom() => term()}}.
+fold_info({scanode_db, Via, Id}, Fun, Acc0, Options) when ?IS_DB(Via, Id), is_function(Fun, 2) ->
     {Timeout, Rest} = fold_settings(Options),
     Batch = fun(Bin, Acc) -> lists:foldl(Fun, Acc, rows(Bin)) end,
     case scanode_link:scan(Via, Id, Rest, Timeout, Batch, Acc0) of
-        {ok, Acc} -> Acc;
+        {ok, Acc, Facts} -> {Acc, Facts};
         {error, Reason} -> erlang:error({scan, Reason})
     end;
-fold(Db, Fun, Acc, Options) ->
+fold_info(Db, Fun, Acc, Options) ->
     erlang:error(badarg, [Db, Fun, Acc, Options]).
 
 %% @doc Computes in the program, over the rows of a range, and returns the results and nothing else (docs/aggregates.md). Options, as a map or a list:
@@ -364,9 +424,9 @@ aggregate({scanode_db, Via, Id}, Options) when ?IS_DB(Via, Id) ->
 aggregate(Db, Options) ->
     erlang:error(badarg, [Db, Options]).
 
--spec aggregated(map(), {ok, [aggregate_row()]} | {error, reason()}) -> {ok, [aggregate_row()] | partial()} | {error, reason()}.
-aggregated(#{partial := true} = Options, {ok, Rows}) -> {ok, scanode_aggregate:partial(Options, lists:reverse(Rows))};
-aggregated(_, {ok, Rows}) -> {ok, lists:reverse(Rows)};
+-spec aggregated(map(), {ok, [aggregate_row()], map()} | {error, reason()}) -> {ok, [aggregate_row()] | partial()} | {error, reason()}.
+aggregated(#{partial := true} = Options, {ok, Rows, _}) -> {ok, scanode_aggregate:partial(Options, lists:reverse(Rows))};
+aggregated(_, {ok, Rows, _}) -> {ok, lists:reverse(Rows)};
 aggregated(_, {error, Reason}) -> {error, Reason}.
 
 %% @doc Merges what {@link aggregate/2} returned with `partial => true' for parts of the rows (ranges, stores, nodes) into the result for all of them. It
@@ -406,7 +466,7 @@ request({node, Node}, Request, Timeout) ->
 request({port, Server}, Request, Timeout) ->
     Began = erlang:monotonic_time(millisecond),
     case scanode_port:port(Server, Timeout) of
-        {ok, Port} -> reply(Port, Request, remaining(Timeout, Began));
+        {ok, Port} -> reply(Port, Request, scanode_link:remaining(Timeout, Began));
         {error, Reason} -> {error, Reason}
     end.
 
@@ -418,10 +478,6 @@ reply(Via, Request, Timeout) ->
         {not_sent, closed} -> {error, {down, <<"the scanode program ended">>}};
         {_, Reason} -> {error, Reason}
     end.
-
--spec remaining(timeout(), integer()) -> timeout().
-remaining(infinity, _) -> infinity;
-remaining(Timeout, Began) -> max(0, Timeout - (erlang:monotonic_time(millisecond) - Began)).
 
 %% Options
 
@@ -441,6 +497,8 @@ target(Map) ->
 -spec directory(target(), term()) -> {ok, file:filename_all()} | {error, reason()}.
 directory({node, _}, Dir) when is_list(Dir); is_binary(Dir) ->
     {ok, Dir};
+directory({port, _}, Dir) when Dir =:= []; Dir =:= <<>> ->
+    {error, bad_directory(Dir)};
 directory({port, _}, Dir) when is_list(Dir); is_binary(Dir) ->
     try
         {ok, native(filename:absname(Dir))}

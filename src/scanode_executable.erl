@@ -59,7 +59,8 @@ application_root() ->
                 _ -> filename:absname("")
             end;
         Dir ->
-            Dir
+            %% Relative where the code path is: erl -pa _build/default/lib/scanode/ebin.
+            filename:absname(Dir)
     end.
 
 -spec platform() -> string().

@@ -17,11 +17,14 @@
 -module(scanode_link).
 
 -export([call/3, scan/6]).
--export([send/2, monitor_via/1]).
--export_type([via/0, db_id/0, outcome/0]).
+-export([send/3, stop/2, monitor_via/1, remaining/2]).
+-export_type([via/0, db_id/0, outcome/0, complete/1]).
 
 -type via() :: port() | {scanode, node()}.
 -type db_id() :: pos_integer().
+
+-type complete(Acc) :: {ok, Acc, Facts :: #{atom() => term()}}.
+%% A scan that is complete, and what its last message says of it.
 
 -type outcome() :: {reply, term()} | {not_sent, scanode:reason()} | {lost, scanode:reason()}.
 %% not_sent: the program has not seen the request. lost: it may have.
@@ -29,8 +32,12 @@
 -type address() :: reference() | nonempty_improper_list(alias, reference()).
 %% Where the program sends to. On the wire an alias is told from a plain reference by this.
 
-%% The protocol's bound of a frame. A longer one ends the program's link with everything on it, so it is refused here.
--define(MAX_FRAME_BYTES, 67108864).
+%% The protocol's bound of a frame, less what stands around a message in it. A longer one ends the program's link with everything on it, so it is refused
+%% here.
+-define(MAX_MESSAGE_BYTES, (67108864 - 4096)).
+
+%% How often, in milliseconds, a sender with a time-out tries a busy port or connection again.
+-define(TRY_AGAIN_MS, 5).
 
 %% A limit of so many rows makes a scan short: a process of its own would cost more than looking at a few messages of others.
 -define(SHORT_ROWS, 1000).
@@ -60,9 +67,10 @@ call(Via, Request, Timeout) ->
 
 -spec ask(via(), address(), reference(), term(), timeout()) -> outcome().
 ask(Via, Tag, Ref, Request, Timeout) ->
-    case send(Via, {'$gen_call', {self(), Tag}, Request}) of
+    Began = erlang:monotonic_time(millisecond),
+    case send(Via, {'$gen_call', {self(), Tag}, Request}, Timeout) of
         ok ->
-            await(Via, Ref, Timeout);
+            await(Via, Ref, remaining(Timeout, Began));
         {error, Reason} ->
             true = erlang:demonitor(Ref, [flush]),
             {not_sent, Reason}
@@ -95,7 +103,7 @@ await(Via, Ref, Timeout) ->
 %% @doc Runs a scan and hands the Bin of each batch to Batch, acknowledging it afterwards: while Batch is busy with one, as many as the credit allows
 %% are under way already. Returns only when the scan is complete or has failed. Timeout is in milliseconds without any message of the scan. Whichever
 %% way this is left, through an exception of Batch too, the scan is over and none of its messages is or comes in the mailbox.
--spec scan(via(), db_id(), map(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> {ok, Acc} | {error, scanode:reason()}.
+-spec scan(via(), db_id(), map(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> complete(Acc) | {error, scanode:reason()}.
 scan(Via, Id, Opts, Timeout, Batch, Acc) ->
     case {reachable(Via), is_short(Opts)} of
         {{false, Reason}, _} -> {error, Reason};
@@ -108,7 +116,7 @@ is_short(#{limit := Limit}) when is_integer(Limit), Limit > 0, Limit =< ?SHORT_R
 is_short(_) -> false.
 
 %% The program sends to this process.
--spec short(via(), db_id(), map(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> {ok, Acc} | {error, scanode:reason()}.
+-spec short(via(), db_id(), map(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> complete(Acc) | {error, scanode:reason()}.
 short(Via, Id, Opts, Timeout, Batch, Acc) ->
     case aliases() of
         true ->
@@ -119,9 +127,9 @@ short(Via, Id, Opts, Timeout, Batch, Acc) ->
             run(Via, Ref, Ref, {Id, Opts}, Timeout, Batch, Acc)
     end.
 
--spec run(via(), address(), reference(), {db_id(), map()}, timeout(), fun((binary(), Acc) -> Acc), Acc) -> {ok, Acc} | {error, scanode:reason()}.
+-spec run(via(), address(), reference(), {db_id(), map()}, timeout(), fun((binary(), Acc) -> Acc), Acc) -> complete(Acc) | {error, scanode:reason()}.
 run(Via, To, Ref, {Id, Opts}, Timeout, Batch, Acc0) ->
-    case send(Via, {scan, {self(), To}, Id, Opts}) of
+    case send(Via, {scan, {self(), To}, Id, Opts}, Timeout) of
         ok ->
             try consume(Via, Ref, Timeout, Batch, Acc0) of
                 {error, timeout} ->
@@ -141,14 +149,14 @@ run(Via, To, Ref, {Id, Opts}, Timeout, Batch, Acc0) ->
     end.
 
 %% The program sends to a relay. Until that says otherwise it passes everything on, and this is as the short way.
--spec long(via(), db_id(), map(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> {ok, Acc} | {error, scanode:reason()}.
+-spec long(via(), db_id(), map(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> complete(Acc) | {error, scanode:reason()}.
 long(Via, Id, Opts, Timeout, Batch, Acc0) ->
     Ref = erlang:monitor(item_type(Via), Via),
     Relay = scanode_relay:start(Via, Ref),
-    case send(Via, {scan, {Relay, Ref}, Id, Opts}) of
+    case send(Via, {scan, {Relay, Ref}, Id, Opts}, Timeout) of
         ok ->
             try consume(Via, Ref, Timeout, Batch, Acc0) of
-                {ok, _} = Complete ->
+                {ok, _, _} = Complete ->
                     %% The relay has nothing more to say.
                     true = erlang:demonitor(Ref, [flush]),
                     Complete;
@@ -168,22 +176,23 @@ long(Via, Id, Opts, Timeout, Batch, Acc0) ->
 %% Ends a long scan that is not over, perhaps.
 -spec abandon(via(), pid(), reference()) -> ok.
 abandon(Via, Relay, Ref) ->
-    _ = send(Via, {scan_stop, Ref}),
+    ok = stop(Via, Ref),
     ok = scanode_relay:stop(Relay),
     forget(Ref).
 
--spec consume(via(), reference(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> {ok, Acc} | {error, scanode:reason()}.
+-spec consume(via(), reference(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> complete(Acc) | {error, scanode:reason()}.
 consume(Via, Ref, Timeout, Batch, Acc) ->
     receive
         {scan_batch, Ref, Bin} ->
             Folded = Batch(Bin, Acc),
-            %% When this does not get through the DOWN is on its way, or here already.
-            _ = send(Via, {scan_ack, Ref, byte_size(Bin)}),
-            consume(Via, Ref, Timeout, Batch, Folded);
+            case acknowledge(Via, Ref, Bin, Timeout) of
+                ok -> consume(Via, Ref, Timeout, Batch, Folded);
+                {error, timeout} -> {error, timeout}
+            end;
         {scan_progress, Ref, _RowsRead} ->
             consume(Via, Ref, Timeout, Batch, Acc);
-        {scan_end, Ref, _Counts} ->
-            {ok, Acc};
+        {scan_end, Ref, Facts} ->
+            {ok, Acc, Facts};
         {scan_error, Ref, Reason} ->
             {error, Reason};
         {scan_relay, Ref, Relay} ->
@@ -196,7 +205,7 @@ consume(Via, Ref, Timeout, Batch, Acc) ->
 
 %% From here on the relay is asked. The scan is long enough for the caller's mailbox to matter: every garbage collection, and the rows make many, looks
 %% at all messages that are kept on the heap. So a long mailbox is kept off the heap meanwhile.
--spec fetch(via(), pid(), reference(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> {ok, Acc} | {error, scanode:reason()}.
+-spec fetch(via(), pid(), reference(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> complete(Acc) | {error, scanode:reason()}.
 fetch(Via, Relay, Ref, Timeout, Batch, Acc) ->
     case process_info(self(), message_queue_data) of
         {message_queue_data, on_heap} ->
@@ -209,7 +218,7 @@ fetch(Via, Relay, Ref, Timeout, Batch, Acc) ->
             ask_relay(Via, Relay, Ref, Timeout, Batch, Acc)
     end.
 
--spec ask_relay(via(), pid(), reference(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> {ok, Acc} | {error, scanode:reason()}.
+-spec ask_relay(via(), pid(), reference(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> complete(Acc) | {error, scanode:reason()}.
 ask_relay(Via, Relay, Ref, Timeout, Batch, Acc) ->
     _ =
         case process_info(self(), message_queue_len) of
@@ -222,15 +231,17 @@ ask_relay(Via, Relay, Ref, Timeout, Batch, Acc) ->
         timeout -> {error, timeout}
     end.
 
--spec fetched([tuple()], via(), pid(), reference(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> {ok, Acc} | {error, scanode:reason()}.
+-spec fetched([tuple()], via(), pid(), reference(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> complete(Acc) | {error, scanode:reason()}.
 fetched([{scan_batch, _, Bin} | Messages], Via, Relay, Ref, Timeout, Batch, Acc) ->
     Folded = Batch(Bin, Acc),
-    _ = send(Via, {scan_ack, Ref, byte_size(Bin)}),
-    fetched(Messages, Via, Relay, Ref, Timeout, Batch, Folded);
+    case acknowledge(Via, Ref, Bin, Timeout) of
+        ok -> fetched(Messages, Via, Relay, Ref, Timeout, Batch, Folded);
+        {error, timeout} -> {error, timeout}
+    end;
 fetched([{scan_progress, _, _RowsRead} | Messages], Via, Relay, Ref, Timeout, Batch, Acc) ->
     fetched(Messages, Via, Relay, Ref, Timeout, Batch, Acc);
-fetched([{scan_end, _, _Counts}], _, _, _, _, _, Acc) ->
-    {ok, Acc};
+fetched([{scan_end, _, Facts}], _, _, _, _, _, Acc) ->
+    {ok, Acc, Facts};
 fetched([{scan_error, _, Reason}], _, _, _, _, _, _) ->
     {error, Reason};
 fetched([], Via, Relay, Ref, Timeout, Batch, Acc) ->
@@ -239,7 +250,7 @@ fetched([], Via, Relay, Ref, Timeout, Batch, Acc) ->
 %% Ends a scan that is not over.
 -spec leave(via(), reference()) -> ok.
 leave(Via, Ref) ->
-    _ = send(Via, {scan_stop, Ref}),
+    ok = stop(Via, Ref),
     forget(Ref).
 
 %% First the alias, so that nothing comes any more, then what has come.
@@ -260,33 +271,77 @@ flush(Ref) ->
         ok
     end.
 
-%% @doc Sends a message to the program. A busy port or connection suspends the caller here: that is the back-pressure for writes.
--spec send(via(), term()) -> ok | {error, scanode:reason()}.
-send(Port, Msg) when is_port(Port) ->
-    Frame = erlang:term_to_iovec(Msg),
-    case iolist_size(Frame) =< ?MAX_FRAME_BYTES of
-        true ->
-            try erlang:port_command(Port, Frame) of
-                true -> ok
-            catch
-                error:badarg -> {error, closed}
-            end;
-        false ->
-            too_large()
-    end;
-send(Name, Msg) ->
-    %% An upper bound, which is exact enough where it matters: most of a large message is binaries.
-    case erlang:external_size(Msg) =< ?MAX_FRAME_BYTES of
-        true ->
-            _ = erlang:send(Name, Msg),
-            ok;
-        false ->
-            too_large()
+%% When an acknowledgement does not get through for another reason than time, the DOWN is on its way, or here already.
+-spec acknowledge(via(), reference(), binary(), timeout()) -> ok | {error, timeout}.
+acknowledge(Via, Ref, Bin, Timeout) ->
+    case send(Via, {scan_ack, Ref, byte_size(Bin)}, Timeout) of
+        {error, timeout} -> {error, timeout};
+        _ -> ok
     end.
+
+%% @doc Ends a scan in the program, without waiting for a busy port or connection.
+-spec stop(via(), reference()) -> ok.
+stop(Via, Ref) ->
+    case send(Via, {scan_stop, Ref}, 0) of
+        {error, timeout} ->
+            _ = spawn(fun() -> send(Via, {scan_stop, Ref}, infinity) end),
+            ok;
+        _ ->
+            ok
+    end.
+
+%% @doc Sends a message to the program. A busy port or connection holds the caller up, for Timeout milliseconds at most: that is the back-pressure for
+%% writes. After an error nothing of it has been sent.
+-spec send(via(), term(), timeout()) -> ok | {error, scanode:reason()}.
+send(Port, Msg, Timeout) when is_port(Port) ->
+    Frame = erlang:term_to_iovec(Msg),
+    case iolist_size(Frame) =< ?MAX_MESSAGE_BYTES of
+        true -> send_until(fun(Options) -> command(Port, Frame, Options) end, Timeout);
+        false -> too_large()
+    end;
+send(Name, Msg, Timeout) ->
+    %% An upper bound of what is sent, and close to it: most of a large message is binaries.
+    case erlang:external_size(Msg) =< ?MAX_MESSAGE_BYTES of
+        true -> send_until(fun(Options) -> erlang:send(Name, Msg, Options) =:= ok end, Timeout);
+        false -> too_large()
+    end.
+
+-spec command(port(), iodata(), [nosuspend]) -> boolean() | closed.
+command(Port, Frame, Options) ->
+    try
+        erlang:port_command(Port, Frame, Options)
+    catch
+        error:badarg -> closed
+    end.
+
+%% There is no way to be suspended for a while only, so a sender with a time-out asks again and again.
+-spec send_until(fun(([nosuspend]) -> boolean() | closed), timeout()) -> ok | {error, scanode:reason()}.
+send_until(Send, infinity) ->
+    sent(Send([]));
+send_until(Send, Timeout) ->
+    case Send([nosuspend]) of
+        false when Timeout > 0 ->
+            Pause = min(Timeout, ?TRY_AGAIN_MS),
+            receive
+            after Pause -> send_until(Send, Timeout - Pause)
+            end;
+        Result ->
+            sent(Result)
+    end.
+
+-spec sent(boolean() | closed) -> ok | {error, scanode:reason()}.
+sent(true) -> ok;
+sent(false) -> {error, timeout};
+sent(closed) -> {error, closed}.
+
+%% @doc What is left of Timeout, from the time Began of the monotonic clock, in milliseconds.
+-spec remaining(timeout(), integer()) -> timeout().
+remaining(infinity, _) -> infinity;
+remaining(Timeout, Began) -> max(0, Timeout - (erlang:monotonic_time(millisecond) - Began)).
 
 -spec too_large() -> {error, scanode:reason()}.
 too_large() ->
-    {error, {bad_request, <<"the request is larger than 64 MiB">>}}.
+    {error, {bad_request, <<"the request is larger than the 64 MiB of a frame allow">>}}.
 
 -spec down(via()) -> scanode:reason().
 down(Port) when is_port(Port) ->

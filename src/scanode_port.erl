@@ -36,8 +36,8 @@
     executable :: file:filename_all() | undefined,
     args :: [string() | binary()],
     start_timeout :: timeout(),
-    %% idle: no program. pausing: waiters, but it is too early to start. starting: no hello yet. running.
-    phase = idle :: idle | pausing | starting | running,
+    %% idle: no program. pausing: waiters, but it is too early to start. starting: no hello yet. running. ending: it has said that it closes everything.
+    phase = idle :: idle | pausing | starting | running | ending,
     port :: port() | undefined,
     os_pid :: non_neg_integer() | undefined,
     report_file :: file:filename() | undefined,
@@ -215,7 +215,7 @@ decode(Frame) ->
 -spec words() -> [atom(), ...].
 words() ->
     %% erlfmt-ignore
-    [port, hello, log, monitor, demonitor, version, protocol, debug, info, notice, warning, error,
+    [port, hello, ending, log, monitor, demonitor, version, protocol, debug, info, notice, warning, error,
      ok, not_found, rejected, unknown, applied, alias,
      scan_batch, scan_progress, scan_end, scan_error, rows_read, rows, batches, continuation, bytes, credit_waits, engine_us, credit_us, send_us,
      closed, busy, deadline, bad_request, bad_option, bad_filter, bad_row, bad_path, missing, exists, locked, foreign, corrupt, parked, io, internal,
@@ -256,6 +256,9 @@ own({demonitor, Pid}, #state{monitors = Monitors} = State) ->
         #{} ->
             State
     end;
+own(ending, State) ->
+    %% Who asks for the program from here on waits for the next one.
+    State#state{phase = ending};
 own({log, Level, Text}, State) ->
     ok = log(level(Level), #{text => Text, os_pid => State#state.os_pid}),
     State;
@@ -279,6 +282,10 @@ ended(Status, #state{phase = Phase} = State) ->
     ok = log(severity(Status), #{status => Status, report => Report, os_pid => State#state.os_pid}),
     Paused = pause(stopped(State)),
     case Phase of
+        ending when State#state.waiters =/= [] ->
+            wake(Paused);
+        ending ->
+            Paused;
         starting ->
             Text = iolist_to_binary(io_lib:format("it ended before it said hello: ~ts", [status_text(Status)])),
             answer({error, {bad_executable, Text}}, Paused);
@@ -388,8 +395,9 @@ report(Status, State) ->
 
 -spec log(logger:level(), map()) -> ok.
 log(Level, Report) ->
-    %% The macro, so that logger:set_module_level(scanode_port, debug) works for the program's lines.
-    ?LOG(Level, Report, #{domain => [scanode], report_cb => fun ?MODULE:format_report/1}).
+    %% The macro, so that logger:set_module_level(scanode_port, debug) works for the program's lines. No domain: the default handler of a plain erl shows
+    %% none but OTP's own.
+    ?LOG(Level, Report, #{report_cb => fun ?MODULE:format_report/1}).
 
 -spec level(term()) -> logger:level().
 level(Level) ->

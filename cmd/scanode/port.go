@@ -2,15 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"scanode/port"
 	"scanode/server"
@@ -36,11 +37,12 @@ func runPort(report string) error {
 	// The BEAM may be gone while there is still something to say to it. That is
 	// an error of the write, and no reason to end before everything is flushed.
 	signal.Ignore(syscall.SIGPIPE)
+	if info, err := os.Stdin.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		return errors.New("this command talks to an Erlang runtime that started it (open_port with {packet, 4}), not to a terminal")
+	}
+	var unreported error
 	if report != "" {
-		if err := reportCrashesTo(report); err != nil {
-			return err
-		}
-		defer os.Remove(report) // nothing to report when this function returns
+		unreported = reportTo(report)
 	}
 	stop := stopSignals()
 	// Frames own the real standard output; whatever else writes to it must not
@@ -52,6 +54,9 @@ func runPort(report string) error {
 		return fmt.Errorf("the BEAM does not read: %w", err)
 	}
 	log := slog.New(&portLog{conn: conn})
+	if unreported != nil {
+		log.Warn("the report of a fatal fault would be lost", "error", unreported)
+	}
 	srv, closeAll := newServer(log, server.AbsolutePath)
 	link := srv.Attach(conn)
 	ended := make(chan error, 1)
@@ -63,6 +68,7 @@ func runPort(report string) error {
 		}
 	case <-stop:
 		log.Info("ending: SIGTERM")
+		_ = conn.Ending() // an error means that nobody is there to ask for anything
 	}
 	if cerr := closeAll(); err == nil {
 		err = cerr
@@ -70,15 +76,15 @@ func runPort(report string) error {
 	return err
 }
 
-// reportCrashesTo makes the runtime write the report of a fatal fault to a file as
-// well.
-func reportCrashesTo(path string) error {
+// reportTo makes a file take what goes to standard error, which nobody reads who
+// starts a port: the report of a fatal fault above all. The BEAM removes it.
+func reportTo(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
-	defer f.Close() // the runtime has its own copy
-	return debug.SetCrashOutput(f, debug.CrashOptions{})
+	defer f.Close()
+	return unix.Dup2(int(f.Fd()), int(os.Stderr.Fd()))
 }
 
 // portLog is a slog.Handler that sends lines to the BEAM's logger.
