@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` are all a newcomer
 # needs: both install what is missing and say so.
 
-.PHONY: build demo test test-go test-erl interop bench fuzz fmt clean
+.PHONY: build demo test test-go test-erl interop bench bench-node fuzz fmt clean
 
 # The product is one static binary. Only the race detector needs a C compiler.
 export CGO_ENABLED = 0
@@ -49,6 +49,13 @@ test-erl: build
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./...
+
+# The transports beside others in the same run: BEAM to BEAM, a C node, ergo. Prints
+# tables; REPETITIONS and SCAN_MIB say how much.
+bench-node:
+	scripts/setup test
+	$(MAKE) --no-print-directory build
+	SCANODE_EXECUTABLE=$(CURDIR)/bin/scanode bench/run
 
 # Every fuzz target for T each, 10 seconds unless told otherwise: make fuzz T=60s
 T ?= 10s

@@ -60,6 +60,7 @@ func New(r io.Reader, w io.Writer, cfg Config) (*Conn, error) {
 	if cfg.MaxFrameBytes == 0 {
 		cfg.MaxFrameBytes = DefaultMaxFrameBytes
 	}
+	widen(w)
 	c := &Conn{cfg: cfg, r: bufio.NewReaderSize(r, 64<<10), done: make(chan struct{}), w: w,
 		monitors: map[etf.Pid]map[*monitor]struct{}{}}
 	hello, err := etf.AppendTerm(nil, etf.Tuple{etf.Atom("hello"), etf.Map{
