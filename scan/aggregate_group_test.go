@@ -163,3 +163,50 @@ func TestGroupsOrdered(t *testing.T) {
 		}
 	}
 }
+
+// FuzzCanonical claims: whatever a cell holds, its canonical form is a term that
+// the BEAM accepts, without foreign content, equal to the cell in Erlang's order
+// if that came from ETF, and its own canonical form.
+func FuzzCanonical(f *testing.F) {
+	for _, s := range fields {
+		if s.raw != nil {
+			f.Add(byte(filter.EncodingETF), s.raw)
+		}
+		if s.mp != nil {
+			f.Add(byte(filter.EncodingMsgpack), s.mp)
+		}
+	}
+	f.Add(byte(filter.EncodingETF), []byte{116, 0, 0, 0, 2, 97, 2, 97, 4, 70, 0x80, 0, 0, 0, 0, 0, 0, 0, 97, 3})
+	f.Add(byte(filter.EncodingETF), []byte{108, 0, 0, 0, 1, 110, 2, 0, 1, 0, 107, 0, 1, 2})
+	f.Fuzz(func(t *testing.T, encoding byte, raw []byte) {
+		canonicalOf := func(encoding byte, raw []byte) (term []byte, found bool) {
+			payload := append([]byte{0x81, 0xa1, 'x'}, raw...)
+			if encoding != filter.EncodingMsgpack {
+				encoding = filter.EncodingETF
+				payload = append([]byte{131, 108, 0, 0, 0, 1, 104, 2, 109, 0, 0, 0, 1, 'x'}, raw...)
+			}
+			m := filter.NewMatcher(nil, filter.DefaultExtractors(), "x")
+			if ok, err := m.Match(nil, []byte(object(encoding, payload))); !ok || err != nil {
+				return nil, false
+			}
+			c := m.Cell(0)
+			term, err := appendCanonical([]byte{}, &c)
+			return term, err == nil
+		}
+		term, found := canonicalOf(encoding, raw)
+		if !found {
+			return
+		}
+		if rest, err := etf.Check(term); err != nil || len(rest) > 0 || crosses(term) != nil {
+			t.Fatalf("%x becomes %x: %v", raw, term, err)
+		}
+		if again, found := canonicalOf(filter.EncodingETF, term); !found || string(again) != string(term) {
+			t.Fatalf("%x becomes %x, and that %x", raw, term, again)
+		}
+		if encoding != filter.EncodingMsgpack {
+			if r, err := etf.Compare(raw, term); err != nil || r != 0 {
+				t.Fatalf("%x is not equal to %x: %d, %v", raw, term, r, err)
+			}
+		}
+	})
+}

@@ -10,9 +10,17 @@
 // describes it byte by byte for the reader. Rows are copied once, from the
 // iterator into the batch, and nothing is allocated per row.
 //
+// With an Aggregate, the rows that match go into states of groups instead, and the
+// groups are the rows that are sent, once everything has been read:
+//
+//	Matcher.Match ─► Matcher.Cell ─► group (canonical cells) ─► states ─► batch …
+//
+// States of sums are exact (exact.go): a result is rounded once and depends neither
+// on the order of the rows nor on how they were split over several scans.
+//
 // Back-pressure is the Window and the blocking Sink, and nothing else: there is
 // no queue between the iterator and the transport. A scan therefore holds one
-// iterator and one batch, however slow its consumer is.
+// iterator and one batch, however slow its consumer is; an aggregate also its groups.
 //
 // # Goroutines
 //

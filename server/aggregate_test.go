@@ -1,0 +1,41 @@
+package server
+
+import (
+	"testing"
+
+	"scanode/etf"
+	"scanode/etf/etftext"
+)
+
+// TestAggregateRequest sends an aggregate and one that cannot be.
+func TestAggregateRequest(t *testing.T) {
+	b := attach(t, newServerIn(t, DefaultLimits))
+	id := b.open(pid(1), storeDir(t))
+	row := "\x35\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x08\x02\x82\xa1g\x01\xa1x\x07" // {g: 1, x: 7}
+	b.expect(pid(1), writeReq(id, put("a", row), put("b", row)), "ok")
+	compute := opt("compute", etf.List{etf.Tuple{etf.Atom("count"), etf.Atom("all")}, etf.Tuple{etf.Atom("sum"), []byte("x")}})
+	groupBy := opt("group_by", etf.List{[]byte("g"), etf.Tuple{etf.Atom("time"), []byte("x"), int64(5)}})
+	for _, c := range []struct {
+		opts []etf.Pair
+		want string
+	}{
+		{[]etf.Pair{compute}, `[2,14]`},
+		{[]etf.Pair{compute, groupBy, opt("order", etf.List{etf.Tuple{int64(4), etf.Atom("desc")}}), opt("limit", int64(1))}, `[1,5,2,14]`},
+		{[]etf.Pair{compute, opt("partial", etf.Atom("true"))}, `[2,{2,0,14,0}]`},
+	} {
+		rows, end := b.collect(b.startScan(pid(1), id, c.opts...))
+		if len(rows) != 1 || rows[0] != c.want || end[0] != etf.Atom("scan_end") {
+			t.Errorf("%v: %v %s", c.opts, rows, etftext.Format(end))
+		}
+	}
+	for _, opts := range [][]etf.Pair{
+		{opt("compute", etf.List{})}, {opt("compute", etf.Atom("count"))}, {groupBy}, {compute, opt("rows", etf.Atom("keys"))},
+		{compute, opt("continue", []byte("x"))}, {compute, opt("max_groups", int64(0))}, {compute, opt("order", etf.List{etf.Tuple{int64(3), etf.Atom("asc")}})},
+		{compute, opt("group_by", etf.List{etf.Tuple{etf.Atom("time"), []byte("x"), int64(-1)}})},
+	} {
+		rows, end := b.collect(b.startScan(pid(1), id, opts...))
+		if reason, ok := end[2].(etf.Tuple); !ok || len(rows) > 0 || reason[0] != etf.Atom("bad_option") {
+			t.Errorf("%v: %v %s", opts, rows, etftext.Format(end))
+		}
+	}
+}
