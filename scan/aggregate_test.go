@@ -219,11 +219,10 @@ func naiveObject(t *rapid.T, r naiveRow) string {
 			}
 		}
 	}
-	if fits && rapid.Bool().Draw(t, "msgpack") {
+	// A row without fields is written as MessagePack: the ETF of one is [], and
+	// that is no row.
+	if fits && (rapid.Bool().Draw(t, "msgpack") || n == 0) {
 		return object(filter.EncodingMsgpack, append(msgpack.AppendMapHeader(nil, n), packed...))
-	}
-	if n == 0 {
-		return object(filter.EncodingETF, []byte{etf.Version, etf.TagNil})
 	}
 	b := etf.AppendListHeader(etf.AppendVersion(nil), n)
 	return object(filter.EncodingETF, etf.AppendNil(append(b, ttb...)))

@@ -45,23 +45,15 @@ var ErrForeign = errors.New("foreign content")
 type former struct {
 	Form
 	needsValue bool
-	columns    map[string]int // of Select: name → position
-	cells      [][]byte       // of Select: the encoded cells found, reused
+	matcher    *filter.Matcher // of Select: has found the columns
 }
 
-func newForm(f Form) *former {
-	w := &former{Form: f, needsValue: f.Kind != Keys}
-	if f.Kind == Select {
-		w.cells = make([][]byte, len(f.Columns))
-		w.columns = make(map[string]int, len(f.Columns))
-		for i, name := range f.Columns {
-			w.columns[name] = i
-		}
-	}
-	return w
+func newForm(f Form, m *filter.Matcher) *former {
+	return &former{Form: f, needsValue: f.Kind != Keys, matcher: m}
 }
 
-// append adds a row to b. sent is false for a row that is left out, and then as
+// append adds a row to b, which the matcher, where there is one, has let through.
+// sent is false for a row that is left out, and then as
 // with an error b is as before.
 func (f *former) append(b *batch, key, value []byte) (sent bool, err error) {
 	switch f.Kind {
@@ -76,21 +68,25 @@ func (f *former) append(b *batch, key, value []byte) (sent bool, err error) {
 		b.rows++
 		return true, nil
 	}
-	object, err := filter.ParseObject(value)
-	if err != nil || object.Tombstone() {
-		return false, err
-	}
 	buf := b.buf
 	if f.WithKeys {
 		buf = etf.AppendBinary(etf.AppendTupleHeader(buf, 2), key)
 	}
-	switch object.Encoding {
-	case filter.EncodingETF:
-		buf, err = f.appendETF(buf, object.Payload)
-	case filter.EncodingMsgpack:
-		buf, err = f.appendMsgpack(buf, object.Payload)
-	default:
-		return false, fmt.Errorf("value of encoding %d is no row", object.Encoding)
+	if f.Kind == Select {
+		buf, err = f.appendColumns(buf)
+	} else {
+		object, perr := filter.ParseObject(value)
+		if perr != nil || object.Tombstone() {
+			return false, perr
+		}
+		switch object.Encoding {
+		case filter.EncodingETF:
+			buf, err = f.appendETF(buf, object.Payload)
+		case filter.EncodingMsgpack:
+			buf, err = f.appendMsgpack(buf, object.Payload)
+		default:
+			return false, fmt.Errorf("value of encoding %d is no row", object.Encoding)
+		}
 	}
 	if err != nil {
 		if f.SkipForeign && errors.Is(err, ErrForeign) {
@@ -103,6 +99,27 @@ func (f *former) append(b *batch, key, value []byte) (sent bool, err error) {
 	return true, nil
 }
 
+// appendColumns appends the list of the cells that the matcher found.
+func (f *former) appendColumns(dst []byte) ([]byte, error) {
+	dst = etf.AppendListHeader(dst, len(f.Columns))
+	for i, name := range f.Columns {
+		cell := f.matcher.Cell(i)
+		var err error
+		switch {
+		case cell.Kind == filter.KindMissing:
+			dst = etf.AppendNil(dst)
+		case cell.Encoding == filter.EncodingETF:
+			dst, err = appendETFCell(dst, cell.Bytes)
+		default:
+			dst, err = appendMsgpackCell(dst, cell.Bytes)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("field %q: %w", name, err)
+		}
+	}
+	return etf.AppendNil(dst), nil
+}
+
 // appendETF appends the row in an ETF payload: 131, 108 N, N × {Name, Cell}.
 func (f *former) appendETF(dst, b []byte) ([]byte, error) {
 	b, err := etf.SkipVersion(b)
@@ -110,10 +127,13 @@ func (f *former) appendETF(dst, b []byte) ([]byte, error) {
 		return nil, err
 	}
 	n, b, err := etf.ReadListHeader(b)
-	if err != nil {
-		return nil, fmt.Errorf("the row is not a list: %w", err)
+	if err == nil && n == 0 {
+		err = errors.New("it is empty") // as filters have it
 	}
-	dst = f.begin(dst, n)
+	if err != nil {
+		return nil, fmt.Errorf("the row is not a list of fields: %w", err)
+	}
+	dst = etf.AppendListHeader(dst, n)
 	for i := range n {
 		arity, rest, err := etf.ReadTupleHeader(b)
 		if err != nil || arity != 2 {
@@ -127,11 +147,11 @@ func (f *former) appendETF(dst, b []byte) ([]byte, error) {
 			return nil, fmt.Errorf("field %q: %w", name, err)
 		}
 		cell := rest[:len(rest)-len(b)]
-		if dst, err = f.add(dst, name, cell, appendETFCell); err != nil {
+		if dst, err = appendETFCell(f.appendName(dst, name), cell); err != nil {
 			return nil, fmt.Errorf("field %q: %w", name, err)
 		}
 	}
-	return f.finish(dst, appendETFCell)
+	return etf.AppendNil(dst), nil
 }
 
 // appendMsgpack appends the row in a MessagePack payload: a map.
@@ -140,7 +160,7 @@ func (f *former) appendMsgpack(dst, b []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the row is not a map: %w", err)
 	}
-	dst = f.begin(dst, n)
+	dst = etf.AppendListHeader(dst, n)
 	for i := range n {
 		name, rest, err := msgpack.ReadStr(b)
 		if err != nil {
@@ -150,56 +170,17 @@ func (f *former) appendMsgpack(dst, b []byte) ([]byte, error) {
 			return nil, fmt.Errorf("field %q: %w", name, err)
 		}
 		cell := rest[:len(rest)-len(b)]
-		if dst, err = f.add(dst, name, cell, appendMsgpackCell); err != nil {
-			return nil, fmt.Errorf("field %q: %w", name, err)
-		}
-	}
-	return f.finish(dst, appendMsgpackCell)
-}
-
-// begin starts a row of n fields.
-func (f *former) begin(dst []byte, n int) []byte {
-	if f.Kind == Select {
-		clear(f.cells)
-		return dst
-	}
-	return etf.AppendListHeader(dst, n)
-}
-
-// appendCell appends one encoded cell as a term.
-type appendCell func(dst, cell []byte) ([]byte, error)
-
-// add takes one field of the row.
-func (f *former) add(dst, name, cell []byte, as appendCell) ([]byte, error) {
-	switch f.Kind {
-	case Select:
-		// The first occurrence of a name counts, as in filters.
-		if i, ok := f.columns[string(name)]; ok && f.cells[i] == nil {
-			f.cells[i] = cell
-		}
-		return dst, nil
-	case Terms:
-		dst = etf.AppendBinary(etf.AppendTupleHeader(dst, 2), name)
-	}
-	return as(dst, cell)
-}
-
-// finish ends a row.
-func (f *former) finish(dst []byte, as appendCell) ([]byte, error) {
-	if f.Kind != Select {
-		return etf.AppendNil(dst), nil
-	}
-	dst = etf.AppendListHeader(dst, len(f.Columns))
-	for _, name := range f.Columns {
-		cell := f.cells[f.columns[name]]
-		if cell == nil {
-			dst = etf.AppendNil(dst)
-			continue
-		}
-		var err error
-		if dst, err = as(dst, cell); err != nil {
+		if dst, err = appendMsgpackCell(f.appendName(dst, name), cell); err != nil {
 			return nil, fmt.Errorf("field %q: %w", name, err)
 		}
 	}
 	return etf.AppendNil(dst), nil
+}
+
+// appendName begins a field, in the form that has names.
+func (f *former) appendName(dst, name []byte) []byte {
+	if f.Kind == Terms {
+		dst = etf.AppendBinary(etf.AppendTupleHeader(dst, 2), name)
+	}
+	return dst
 }

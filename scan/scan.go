@@ -68,13 +68,12 @@ const progressEvery = time.Second
 // sink's, or the one w was closed with. Rows found before a row or store error
 // are sent before Run returns it. What Run opens in src it closes.
 func Run(src Source, req Request, w *Window, sink Sink) (Totals, error) {
-	r := runner{req: req, w: w, sink: sink, form: newForm(req.Form)}
+	r := runner{req: req, w: w, sink: sink}
 	if req.Aggregate != nil {
 		r.groups = newAggregator(req.Aggregate)
-		r.matcher = filter.NewMatcher(req.Filter, filter.DefaultExtractors(), r.groups.columns...)
-	} else if req.Filter != nil {
-		r.matcher = filter.NewMatcher(req.Filter, filter.DefaultExtractors())
 	}
+	r.matcher = r.newMatcher()
+	r.form = newForm(req.Form, r.matcher)
 	var view storage.Reader = src
 	ranges, first := req.rangesAfter()
 	if len(ranges) > 1 {
@@ -119,6 +118,21 @@ type runner struct {
 	at      int       // the number of the range
 	spoke   time.Time // when the consumer last heard from the scan
 	stopped error     // why nothing can be sent any more
+}
+
+// newMatcher returns what looks into the rows: for the filter and, on the same
+// walk, for the columns; nil if nobody wants to know.
+func (r *runner) newMatcher() *filter.Matcher {
+	var columns []string
+	switch {
+	case r.groups != nil:
+		columns = r.groups.columns
+	case r.req.Form.Kind == Select:
+		columns = r.req.Form.Columns
+	case r.req.Filter == nil:
+		return nil
+	}
+	return filter.NewMatcher(r.req.Filter, filter.DefaultExtractors(), columns...)
 }
 
 func (r *runner) scanRange(view storage.Reader, rng storage.Range) (full bool, err error) {
