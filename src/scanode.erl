@@ -30,14 +30,17 @@
 -export([child_spec/1, start_link/1]).
 -export([open/2, close/1, info/0, info/1]).
 -export([snapshot/1, get/2, get/3, put/3, delete/2, write/3]).
--export([fold/4, fold_info/4]).
+-export([fold/4, fold_info/4, scan_start/2, scan_next/1, scan_stop/1]).
 -export([aggregate/2, merge_aggregates/1]).
 
--export_type([db/0, reason/0, outcome/0, write_error/0, op/0, row/0, cell/0, range/0, start_option/0, open_option/0, open_options/0, fold_option/0, fold_options/0]).
+-export_type([db/0, scan/0, reason/0, outcome/0, write_error/0, op/0, row/0, cell/0, range/0, start_option/0, open_option/0, open_options/0, fold_option/0, fold_options/0]).
 -export_type([compute/0, aggregate_option/0, aggregate_options/0, aggregate_row/0, partial/0]).
 
 -opaque db() :: {scanode_db, scanode_link:via(), scanode_link:db_id()}.
 %% A handle. Valid in any process of this BEAM and, where the store is on a node, of any BEAM of the cluster. It can be copied, sent and compared.
+
+-opaque scan() :: {scanode_scan, scanode_link:via(), {pid(), reference()}, timeout(), [tuple()]}.
+%% A scan under way, see {@link scan_start/2}.
 
 -type reason() ::
     closed
@@ -435,6 +438,45 @@ aggregated(_, {error, Reason}) -> {error, Reason}.
 -spec merge_aggregates([partial()]) -> {ok, [aggregate_row()]} | {error, reason()}.
 merge_aggregates(Parts) ->
     scanode_aggregate:merge(Parts).
+
+%% @doc Starts a scan whose rows are asked for: for a gen_server, or a stream, that cannot hand over the control as {@link fold/4} wants it. Options as
+%% there. No message of it reaches the calling process unasked. It ends when that process does. Faults of the options and of the store are told by the
+%% first {@link scan_next/1}.
+-spec scan_start(db(), fold_options()) -> {ok, scan()} | {error, reason()}.
+scan_start({scanode_db, Via, Id}, Options) when ?IS_DB(Via, Id) ->
+    try
+        {Timeout, Rest} = fold_settings(Options),
+        case scanode_link:start(Via, Id, Rest, Timeout) of
+            {ok, Scan} -> {ok, {scanode_scan, Via, Scan, Timeout, []}};
+            {error, Reason} -> {error, Reason}
+        end
+    catch
+        error:{scan, Why} -> {error, Why}
+    end;
+scan_start(Db, Options) ->
+    erlang:error(badarg, [Db, Options]).
+
+%% @doc The next rows, at least one, and the scan to go on with; `done' with what {@link fold_info/4} says of a scan; or why it cannot be completed. After
+%% `done' and an error the scan is over. Only the process that started the scan may ask, and each scan() it got only once.
+-spec scan_next(scan()) -> {ok, [row(), ...], scan()} | {done, #{atom() => term()}} | {error, reason()}.
+scan_next({scanode_scan, Via, Scan, Timeout, Pending}) ->
+    case scanode_link:next(Via, Scan, Pending, Timeout) of
+        {ok, Bin, More} ->
+            try
+                {ok, rows(Bin), {scanode_scan, Via, Scan, Timeout, More}}
+            catch
+                error:{scan, Reason} ->
+                    ok = scanode_link:quit(Via, Scan),
+                    {error, Reason}
+            end;
+        Over ->
+            Over
+    end.
+
+%% @doc Ends a scan early. Harmless when it is over.
+-spec scan_stop(scan()) -> ok.
+scan_stop({scanode_scan, Via, Scan, _Timeout, _Pending}) ->
+    scanode_link:quit(Via, Scan).
 
 -spec fold_settings(fold_options()) -> {timeout(), map()}.
 fold_settings(Options) ->

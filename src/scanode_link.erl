@@ -16,7 +16,7 @@
 %% more (the late reply after a time-out, a batch on its way when a fold of few rows was left) stays in the mailbox.
 -module(scanode_link).
 
--export([call/3, scan/6]).
+-export([call/3, scan/6, start/4, next/4, quit/2]).
 -export([send/3, stop/2, monitor_via/1, remaining/2]).
 -export_type([via/0, db_id/0, outcome/0, complete/1]).
 
@@ -172,6 +172,58 @@ long(Via, Id, Opts, Timeout, Batch, Acc0) ->
             ok = abandon(Via, Relay, Ref),
             {error, Reason}
     end.
+
+%% @doc Starts a scan whose batches are asked for, by next/4 and the calling process. No message of it comes unasked.
+-spec start(via(), db_id(), map(), timeout()) -> {ok, {pid(), reference()}} | {error, scanode:reason()}.
+start(Via, Id, Opts, Timeout) ->
+    case reachable(Via) of
+        true ->
+            {Relay, Ref} = scanode_relay:start_asked(Via),
+            case send(Via, {scan, {Relay, Ref}, Id, Opts}, Timeout) of
+                ok ->
+                    {ok, {Relay, Ref}};
+                {error, Reason} ->
+                    ok = scanode_relay:stop(Relay),
+                    {error, Reason}
+            end;
+        {false, Reason} ->
+            {error, Reason}
+    end.
+
+%% @doc The next batch of a scan that start/4 started, acknowledged already. Pending is what the last call returned as such, first []. Timeout is in
+%% milliseconds without a sign of life; after an error the scan is over.
+-spec next(via(), {pid(), reference()}, [tuple()], timeout()) ->
+    {ok, binary(), Pending :: [tuple()]} | {done, #{atom() => term()}} | {error, scanode:reason()}.
+next(Via, {_, Ref} = Scan, [{scan_batch, _, Bin} | Pending], Timeout) ->
+    case acknowledge(Via, Ref, Bin, Timeout) of
+        ok ->
+            {ok, Bin, Pending};
+        {error, timeout} ->
+            ok = quit(Via, Scan),
+            {error, timeout}
+    end;
+next(Via, Scan, [{scan_progress, _, _} | Pending], Timeout) ->
+    next(Via, Scan, Pending, Timeout);
+next(_, _, [{scan_end, _, Facts}], _) ->
+    {done, Facts};
+next(_, _, [{scan_error, _, Reason}], _) ->
+    {error, Reason};
+next(Via, {Relay, Ref} = Scan, [], Timeout) ->
+    case scanode_relay:fetch(Relay, Ref, Timeout) of
+        {ok, Messages} ->
+            next(Via, Scan, Messages, Timeout);
+        down ->
+            {error, down(Via)};
+        timeout ->
+            ok = stop(Via, Ref),
+            {error, timeout}
+    end.
+
+%% @doc Ends a scan that start/4 started, wherever it is.
+-spec quit(via(), {pid(), reference()}) -> ok.
+quit(Via, {Relay, Ref}) ->
+    ok = stop(Via, Ref),
+    scanode_relay:stop(Relay).
 
 %% Ends a long scan that is not over, perhaps.
 -spec abandon(via(), pid(), reference()) -> ok.

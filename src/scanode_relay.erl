@@ -16,7 +16,7 @@
 %% the relay. It keeps what the credit of the scan allows and one progress message.
 -module(scanode_relay).
 
--export([start/2, fetch/3, stop/1]).
+-export([start/2, start_asked/1, fetch/3, stop/1]).
 
 %% How many messages are passed on unasked. Each is one that receives look at while the fold has a long mailbox.
 -define(UNASKED, 4).
@@ -39,6 +39,21 @@ start(Via, Ref) ->
     Fold = self(),
     %% Binaries that were given out are garbage; without old ones they are freed at the next collection.
     erlang:spawn_opt(fun() -> init(Fold, Via, Ref) end, [{fullsweep_after, 0}]).
+
+%% @doc Starts a relay for the calling process that says nothing unasked.
+-spec start_asked(scanode_link:via()) -> {pid(), reference()}.
+start_asked(Via) ->
+    Fold = self(),
+    Ref = make_ref(),
+    Relay = erlang:spawn_opt(
+        fun() ->
+            FoldMonitor = erlang:monitor(process, Fold),
+            Monitor = scanode_link:monitor_via(Via),
+            gather([], #state{ref = Ref, fold = Fold, fold_monitor = FoldMonitor, via = Via, via_monitor = Monitor})
+        end,
+        [{fullsweep_after, 0}]
+    ),
+    {Relay, Ref}.
 
 %% @doc The messages that have come, in order, at least one. Waits for it for Timeout milliseconds; after a timeout the relay must be stopped.
 -spec fetch(pid(), reference(), timeout()) -> {ok, [tuple(), ...]} | down | timeout.
