@@ -66,6 +66,8 @@ func New(cfg Config) *Server {
 		{"open", 2}:     (*call).open,
 		{"close", 1}:    (*call).close,
 		{"get", 2}:      (*call).get,
+		{"explain", 1}:  (*call).explain,
+		{"split", 3}:    (*call).split,
 		{"snapshot", 1}: (*call).snapshot,
 		{"write", 3}:    nil,
 	}

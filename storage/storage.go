@@ -49,6 +49,9 @@ type Store interface {
 	// must not exist and lies on the same file system. The copy opens as a
 	// store of its own.
 	Checkpoint(dir string) error
+	// EstimateBytes returns about how much of the disk the keys of r take.
+	// What is in memory only may be missing. It reads little.
+	EstimateBytes(r Range) (int64, error)
 	// Stats describes the store for operators. It is cheap enough to poll.
 	Stats() (Stats, error)
 	// Close flushes, closes and releases the directory. It waits for calls
