@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` are all a newcomer
 # needs: both install what is missing and say so.
 
-.PHONY: build demo test test-go test-erl interop bench bench-node fuzz fmt clean
+.PHONY: build demo test test-go test-erl interop bench bench-node bench-rows fuzz fmt clean
 
 # The product is one static binary. Only the race detector needs a C compiler.
 export CGO_ENABLED = 0
@@ -56,6 +56,13 @@ bench-node:
 	scripts/setup test
 	$(MAKE) --no-print-directory build
 	SCANODE_EXECUTABLE=$(CURDIR)/bin/scanode bench/run
+
+# Queries over rows, beside an Erlang client in the same run. Writes
+# bench/results/rows.md and rows.svg; REPETITIONS and ROWS say how much.
+bench-rows:
+	scripts/setup test
+	$(MAKE) --no-print-directory build
+	SCANODE_EXECUTABLE=$(CURDIR)/bin/scanode bench/rows/run
 
 # Every fuzz target for T each, 10 seconds unless told otherwise: make fuzz T=60s
 T ?= 10s

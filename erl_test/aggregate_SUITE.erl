@@ -4,7 +4,7 @@
 -include_lib("common_test/include/ct.hrl").
 
 -export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
--export([documented/1, like_lists/1, parts_like_whole/1, rounded/1, options/1, faults/1, no_rows/1, merges_refused/1, many_groups/1, deleted_rows/1]).
+-export([documented/1, like_lists/1, parts_like_whole/1, rounded/1, options/1, faults/1, no_rows/1, zeros/1, merges_refused/1, many_groups/1, deleted_rows/1]).
 
 suite() -> [{timetrap, {seconds, 240}}].
 
@@ -12,7 +12,7 @@ all() -> [{group, port}, {group, node}].
 
 groups() ->
     [
-        {port, [], [documented, like_lists, parts_like_whole, rounded, options, faults, no_rows, merges_refused, many_groups, deleted_rows]},
+        {port, [], [documented, like_lists, parts_like_whole, rounded, options, faults, no_rows, zeros, merges_refused, many_groups, deleted_rows]},
         {node, [], [parts_like_whole, faults, many_groups]}
     ].
 
@@ -160,6 +160,18 @@ no_rows(Config) ->
     put_rows(Db, [[{<<"x">>, []}], [{<<"y">>, 1}]]),
     {ok, [[2, 0 | Rest]]} = scanode:aggregate(Db, Query),
     {ok, [[0, 0 | Rest]]} = Nothing,
+    ok = scanode:close(Db).
+
+%% What rounds to zero has no sign, whoever rounds.
+zeros(Config) ->
+    Db = open(Config, ?FUNCTION_NAME),
+    put_rows(Db, [[{<<"x">>, -5.0e-324}], [{<<"x">>, -0.0}]]),
+    Query = #{compute => [{avg, <<"x">>}, {max, <<"x">>}]},
+    {ok, Rows} = scanode:aggregate(Db, Query),
+    {ok, Partial} = scanode:aggregate(Db, Query#{partial => true}),
+    Zeros = term_to_binary([[0.0, 0.0]]),
+    {ok, Merged} = scanode:merge_aggregates([Partial]),
+    [Zeros, Zeros] = [term_to_binary(R) || R <- [Rows, Merged]],
     ok = scanode:close(Db).
 
 merges_refused(Config) ->

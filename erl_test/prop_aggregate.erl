@@ -113,7 +113,7 @@ double() ->
     oneof([
         ?LET(N, range(-1000, 1000), N / 10),
         ?LET(N, range(-5, 5), float(N)),
-        ?LET({Sign, Exponent, Fraction}, {range(0, 1), oneof([range(0, 2046), range(0, 1), range(1000, 1060)]), oneof([range(0, (1 bsl 52) - 1), 0, 1, (1 bsl 52) - 1])}, begin
+        ?LET({Sign, Exponent, Fraction}, {range(0, 1), oneof([range(0, 2046), 0, range(0, 1), range(1000, 1060)]), oneof([range(0, (1 bsl 52) - 1), 0, 1, (1 bsl 52) - 1])}, begin
             <<Double/float>> = <<Sign:1, Exponent:11, Fraction:52>>,
             Double
         end)

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"math/big"
 	"slices"
 	"strings"
@@ -158,9 +160,13 @@ func checkResult(t *rapid.T, c Compute, rows []naiveRow, got etf.Term) {
 
 // naiveField draws a cell; numeric allows nothing that cannot be added up.
 func naiveField(t *rapid.T, numeric bool) any {
-	switch rapid.IntRange(0, 7).Draw(t, "kind") {
+	switch rapid.IntRange(0, 9).Draw(t, "kind") {
 	case 0:
 		return nil
+	case 8:
+		return float64(rapid.IntRange(-3, 3).Draw(t, "whole"))
+	case 9:
+		return naiveInteger(t)
 	case 1, 2:
 		return big.NewInt(rapid.Int64Range(-3, 3).Draw(t, "small"))
 	case 3:
@@ -178,11 +184,17 @@ func naiveField(t *rapid.T, numeric bool) any {
 	return rapid.Bool().Draw(t, "boolean")
 }
 
+func naiveInteger(t *rapid.T) *big.Int {
+	return new(big.Int).Set(rapid.SampledFrom([]*big.Int{big.NewInt(math.MinInt64), big.NewInt(math.MaxInt64), new(big.Int).SetUint64(math.MaxUint64),
+		big.NewInt(1<<53 + 1), big.NewInt(1<<55 + 1), big.NewInt(-1<<53 - 1), big.NewInt(3)}).Draw(t, "large"))
+}
+
 // naiveObject writes a row in a random encoding and spelling.
 func naiveObject(t *rapid.T, r naiveRow) string {
 	var ttb, packed []byte
 	fits, n := true, 0
-	for name, v := range r {
+	for _, name := range slices.Sorted(maps.Keys(r)) { // draws must come in one order
+		v := r[name]
 		if v == nil && rapid.Bool().Draw(t, "missing") {
 			continue
 		}
@@ -261,8 +273,12 @@ func TestAggregate(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var table rows
 		var all []naiveRow
+		integers := rapid.Bool().Draw(rt, "integers")
 		for i := range rapid.IntRange(0, 12).Draw(rt, "rows") {
 			row := naiveRow{"g": naiveField(rt, false), "x": naiveField(rt, true), "any": naiveField(rt, false)}
+			if integers { // no float that everything else is too small for
+				row["x"] = naiveInteger(rt)
+			}
 			if i > 0 && rapid.Bool().Draw(rt, "same group") {
 				row["g"] = all[i-1]["g"]
 			}

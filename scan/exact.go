@@ -153,7 +153,7 @@ func (e *exact) addSquare(b uint64) {
 	}
 }
 
-// nearest returns the float64 nearest to m * 2^exponent, ties to even.
+// nearest returns the float64 nearest to m * 2^exponent, ties to even; never -0.0.
 func nearest(m *big.Int, exponent int) (float64, error) {
 	if m.Sign() == 0 {
 		return 0, nil
@@ -179,7 +179,7 @@ func nearest(m *big.Int, exponent int) (float64, error) {
 	if m.Sign() < 0 {
 		f = -f
 	}
-	return f, nil
+	return unsignedZero(f), nil
 }
 
 // nearestRatio returns the float64 nearest to num / den * 2^exponent; den is
