@@ -17,7 +17,9 @@
     facts/1,
     recorded_objects/1,
     rows_encode_and_decode/1,
-    forms/1
+    forms/1,
+    explained/1,
+    split/1
 ]).
 
 suite() -> [{timetrap, {seconds, 60}}].
@@ -258,3 +260,28 @@ forms(Config) ->
 
 encoding(I) when I rem 2 =:= 0 -> ttb;
 encoding(_) -> msgpack.
+
+explained(Config) ->
+    Db = ?config(db, Config),
+    Filter = {and_, {'>', {field, <<"a">>, sint64}, {const, 1}}, {not_, {'=', {field, <<"b">>, varchar}, {const, <<"x">>}}}},
+    {ok, #{filter := Normal, fields := Fields, every_row := _, extractors := Extractors, outcome := depends}} =
+        scanode:explain(Db, #{filter => Filter, rows => {select, [<<"c">>]}}),
+    [{0, etf}, {2, msgpack}] = lists:sort(Extractors),
+    [<<"a">>, <<"b">>] = lists:sort([Name || {Name, _} <- Fields]),
+    %% The normal form is a filter that means the same.
+    {ok, #{filter := Normal}} = scanode:explain(Db, #{filter => Normal}),
+    {ok, #{outcome := all}} = scanode:explain(Db, #{}),
+    {error, {bad_filter, _}} = scanode:explain(Db, #{filter => odd}).
+
+split(Config) ->
+    Db = ?config(db, Config),
+    Rows = fill(Db, 1000, 10),
+    {ok, Ranges} = scanode:split(Db, #{start => <<100:32>>, end_inclusive => true, 'end' => <<900:32>>}, 4),
+    4 = length(Ranges),
+    Parts = [element(1, page(Db, #{ranges => [Range]})) || Range <- Ranges],
+    Whole = lists:sublist(Rows, 100, 801),
+    Whole = lists:append(Parts),
+    true = lists:all(fun(Part) -> length(Part) < 220 end, Parts),
+    {ok, [_]} = scanode:split(Db, #{}, 1),
+    {error, {bad_request, _}} = scanode:split(Db, #{}, 0),
+    {error, {bad_option, _}} = scanode:split(Db, #{odd => 1}, 2).

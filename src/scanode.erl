@@ -30,7 +30,7 @@
 -export([child_spec/1, start_link/1]).
 -export([open/2, close/1, info/0, info/1]).
 -export([snapshot/1, get/2, get/3, put/3, delete/2, write/3]).
--export([fold/4, fold_info/4, scan_start/2, scan_next/1, scan_stop/1]).
+-export([explain/2, split/3, fold/4, fold_info/4, scan_start/2, scan_next/1, scan_stop/1]).
 -export([aggregate/2, merge_aggregates/1]).
 
 -export_type([db/0, scan/0, reason/0, outcome/0, write_error/0, op/0, row/0, cell/0, range/0, start_option/0, open_option/0, open_options/0, fold_option/0, fold_options/0]).
@@ -438,6 +438,39 @@ aggregated(_, {error, Reason}) -> {error, Reason}.
 -spec merge_aggregates([partial()]) -> {ok, [aggregate_row()]} | {error, reason()}.
 merge_aggregates(Parts) ->
     scanode_aggregate:merge(Parts).
+
+%% @doc How a fold with these options would read rows: a map with `filter' (its normal form), `outcome' (`all', `none' or `depends': which rows pass as far as
+%% the filter alone says), `key' (whether the key is looked at), `fields' with the types their values must fit, `every_row' and `matching_rows' (the
+%% columns up to the last of which a row is walked, and one that passes further), `extractors' (the encodings read).
+-spec explain(db(), fold_options()) -> {ok, #{atom() => term()}} | {error, reason()}.
+explain({scanode_db, Via, Id}, Options) when ?IS_DB(Via, Id) ->
+    case to_map(Options) of
+        {ok, Map} ->
+            case scanode_link:call(Via, {explain, maps:remove(timeout, Map)}, infinity) of
+                {reply, Reply} -> Reply;
+                {_, Reason} -> {error, Reason}
+            end;
+        {error, Reason} ->
+            {error, Reason}
+    end;
+explain(Db, Options) ->
+    erlang:error(badarg, [Db, Options]).
+
+%% @doc Cuts the range that the options `start', `end', `start_inclusive' and `end_inclusive' give into at most Parts ranges of similar size that follow each
+%% other, for folds and aggregates side by side: each is an element of the option `ranges'. The sizes are estimates.
+-spec split(db(), fold_options(), pos_integer()) -> {ok, [range(), ...]} | {error, reason()}.
+split({scanode_db, Via, Id}, Options, Parts) when ?IS_DB(Via, Id) ->
+    case to_map(Options) of
+        {ok, Map} ->
+            case scanode_link:call(Via, {split, Id, Map, Parts}, infinity) of
+                {reply, Reply} -> Reply;
+                {_, Reason} -> {error, Reason}
+            end;
+        {error, Reason} ->
+            {error, Reason}
+    end;
+split(Db, Options, Parts) ->
+    erlang:error(badarg, [Db, Options, Parts]).
 
 %% @doc Starts a scan whose rows are asked for: for a gen_server, or a stream, that cannot hand over the control as {@link fold/4} wants it. Options as
 %% there. No message of it reaches the calling process unasked. It ends when that process does. Faults of the options and of the store are told by the

@@ -218,6 +218,7 @@ words() ->
     [port, hello, ending, log, monitor, demonitor, version, protocol, debug, info, notice, warning, error,
      ok, not_found, rejected, unknown, applied, alias,
      scan_batch, scan_progress, scan_end, scan_error, rows_read, rows, batches, continuation, bytes, credit_waits, engine_us, credit_us, send_us,
+     filter, outcome, all, none, depends, key, fields, every_row, matching_rows, extractors, etf, msgpack, undefined,
      closed, busy, deadline, bad_request, bad_option, bad_filter, bad_row, bad_path, missing, exists, locked, foreign, corrupt, parked, io, internal,
      stores, streams, links, memory_bytes, os_pid,
      engine, dir, disk_bytes, files, iterators, snapshots, read_errors, text, true, false].
