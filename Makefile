@@ -26,14 +26,20 @@ test:
 	@[ -z "$(OTP)" ] || scripts/otp $(OTP)
 	SCANODE_OTP="$(OTP)" $(MAKE) --no-print-directory build test-go test-erl
 
-# Every release that is supported: terms in their full number, and the matrix of
-# releases and cases with a hundred reconnects each way, a line for each.
+# Every release that is supported: terms in their full number, connections made by
+# us, and the matrix of releases and cases with a hundred reconnects each way, a line
+# for each.
 interop: OTP = 23 25 27 29
+interop: OUTGOING = Connect|CrossingCalls|WrongCookie|NotAllowed|WithoutEPMD|Reasons|BEAMKilled|CloseTellsWatchers
 interop:
 	scripts/setup test
 	scripts/otp $(OTP)
 	$(MAKE) --no-print-directory build
 	SCANODE_INTEROP=full SCANODE_OTP="$(OTP)" go test -count=1 -timeout 20m -run '^TestBeam' -v ./etf
+	@for release in $(OTP); do \
+		echo "node: OTP $$release"; \
+		scripts/otp with $$release go test -count=1 -run '^Test($(OUTGOING))$$' ./node || exit 1; \
+	done
 	SCANODE_INTEROP=full SCANODE_OTP="$(OTP)" SCANODE_EXECUTABLE=$(CURDIR)/bin/scanode rebar3 ct --readable=false --suite erl_test/interop_SUITE
 
 test-go:

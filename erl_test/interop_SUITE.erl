@@ -10,7 +10,7 @@
 -export([init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2, init_per_testcase/2, end_per_testcase/2]).
 -export([ping/1, send/1, call/1, cast/1, carry/1, monitors/1, links/1, exits/1, spawns/1, wrong_cookie/1, client/1, records/1]).
 -export([node_killed/1, node_terminated/1, beam_killed/1, beam_ends/1, reconnect_to_killed_node/1, reconnect_of_killed_beam/1]).
--export([global_and_pg/1, short_names/1, without_epmd/1, without_epmd_listener/1, ticktime_8/1, ticktime_60/1, together/1]).
+-export([global_and_pg/1, short_names/1, hidden_beam/1, without_epmd/1, without_epmd_listener/1, ticktime_8/1, ticktime_60/1, together/1]).
 
 suite() -> [{timetrap, {minutes, 15}}].
 
@@ -27,7 +27,7 @@ cases(Release) ->
     [ping, send, call, cast, carry, monitors, links, exits, spawns, wrong_cookie, client] ++
         [records || Release >= 29] ++
         [node_killed, node_terminated, beam_killed, beam_ends, reconnect_to_killed_node, reconnect_of_killed_beam] ++
-        [global_and_pg, short_names, without_epmd, without_epmd_listener, ticktime_8, ticktime_60].
+        [global_and_pg, short_names, hidden_beam, without_epmd, without_epmd_listener, ticktime_8, ticktime_60].
 
 releases() ->
     case os:getenv("SCANODE_OTP", "") of
@@ -109,7 +109,7 @@ end_per_group(_Group, Config) ->
     interop_beam:stop(?config(beam, Config)).
 
 init_per_testcase(Case, Config) ->
-    case lists:member(Case, [together, ticktime_8, ticktime_60, short_names, without_epmd, without_epmd_listener]) of
+    case lists:member(Case, [together, ticktime_8, ticktime_60, short_names, hidden_beam, without_epmd, without_epmd_listener]) of
         true -> Config;
         false -> [{scanode, start_node(Config, #{})} | Config]
     end.
@@ -265,7 +265,6 @@ global_and_pg(Config) ->
 
 short_names(Config) ->
     with(
-        Config,
         start_node(Config, #{name => interop_node:name("scanode", "localhost")}),
         start_beam(Config, #{name => interop_node:name("beam", "localhost"), names => shortnames}),
         [{interop_case, ping, []}, {interop_case, call, []}, {interop_case, monitors, []}, {interop_load, client, ["short"]}]
@@ -275,21 +274,24 @@ short_names(Config) ->
 without_epmd(Config) ->
     without_epmd(Config, "").
 
-%% Nor does the BEAM listen on any.
+%% Nor does the BEAM listen.
 without_epmd_listener(Config) ->
-    without_epmd(Config, " -erl_epmd_node_limit 0").
+    without_epmd(Config, " -dist_listen false").
+
+%% A BEAM that hides, too.
+hidden_beam(Config) ->
+    with(start_node(Config, #{}), start_beam(Config, #{args => "-hidden"}), [{interop_case, ping, []}, {interop_case, call, []}, {interop_case, spawns, []}]).
 
 without_epmd(Config, Args) ->
     %% The BEAM takes the agreed port for its own, too, on another address.
     Port = interop_node:free_port({127, 0, 0, 2}),
     with(
-        Config,
         start_node(Config, #{name => interop_node:name("scanode", "127.0.0.2"), epmd => none, listen => "127.0.0.2:" ++ integer_to_list(Port)}),
         start_beam(Config, #{args => lists:concat(["-erl_epmd_port ", Port, " -kernel inet_dist_use_interface '{127,0,0,1}'", Args])}),
         [{interop_case, ping, []}, {interop_case, call, []}, {interop_load, client, ["without"]}]
     ).
 
-with(_Config, #{node := Node} = Started, Beam, Calls) ->
+with(#{node := Node} = Started, Beam, Calls) ->
     try
         ok = reach(Beam, Node),
         [ok = interop_beam:call(Beam, M, F, [Node | Args]) || {M, F, Args} <- Calls]

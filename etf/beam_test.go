@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,7 +19,7 @@ import (
 type beam struct {
 	t       testing.TB
 	release int
-	in      io.Writer
+	in      io.WriteCloser
 	out     *bufio.Reader
 }
 
@@ -68,32 +67,23 @@ func startRelease(t testing.TB, release string) *beam {
 
 func startCommand(t testing.TB, cmd *exec.Cmd) *beam {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	// OTP 23 reads nothing from a standard input that is a pipe.
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	cmd.Args = append(cmd.Args, port)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() {
-		ended <- cmd.Wait()
-		listener.Close()
-	}()
-	conn, err := listener.Accept()
-	if err != nil {
-		t.Fatalf("the script ended: %v", <-ended)
-	}
 	t.Cleanup(func() {
-		conn.Close()
-		<-ended
+		in.Close()
+		cmd.Wait()
 	})
-	e := &beam{t: t, in: conn, out: bufio.NewReader(conn)}
+	e := &beam{t: t, in: in, out: bufio.NewReader(out)}
 	if e.release, err = strconv.Atoi(string(e.ask(6))); err != nil {
 		t.Fatal(err)
 	}

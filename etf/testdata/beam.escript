@@ -1,8 +1,7 @@
 #!/usr/bin/env escript
 %%! -noinput +pc unicode
-%% Answers frames of {packet,4} with what the BEAM makes of encoded terms, on standard
-%% input and output, or on a connection to the port of this machine that is named.
-%% Terms come and go without the version byte.
+%% Answers, on standard input and output, frames of {packet,4} with what the BEAM
+%% makes of encoded terms. Terms come and go without the version byte.
 %%
 %%   1 Term              -> 1 Term | 0              binary_to_term, term_to_binary
 %%   2 Size:32 A B       -> 1 Order:8 Same:8 | 0    0 <, 1 ==, 2 >; whether =:=
@@ -14,24 +13,17 @@
 %% Every release from OTP 23 on runs this.
 -mode(compile).
 
-main([]) ->
-    Port = open_port({fd, 0, 1}, [{packet, 4}, binary, eof]),
-    loop(Port, fun(Answer) -> port_command(Port, Answer) end);
-main([Number]) ->
-    {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, list_to_integer(Number), [binary, {packet, 4}, {nodelay, true}]),
-    loop(Socket, fun(Answer) -> gen_tcp:send(Socket, Answer) end).
+main(_) ->
+    loop(open_port({fd, 0, 1}, [{packet, 4}, binary, eof])).
 
-loop(From, Reply) ->
+loop(Port) ->
     receive
-        {tcp, From, Request} -> answer(From, Reply, Request);
-        {From, {data, Request}} -> answer(From, Reply, Request);
-        {From, eof} -> ok;
-        {tcp_closed, From} -> ok
+        {Port, {data, Request}} ->
+            port_command(Port, try answer(Request) catch error:_ -> <<0>> end),
+            loop(Port);
+        {Port, eof} ->
+            ok
     end.
-
-answer(From, Reply, Request) ->
-    Reply(try answer(Request) catch error:_ -> <<0>> end),
-    loop(From, Reply).
 
 answer(<<1, Term/binary>>) -> <<1, (encode(decode(Term)))/binary>>;
 answer(<<2, Size:32, A0:Size/binary, B0/binary>>) ->
