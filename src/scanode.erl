@@ -153,7 +153,7 @@
 %% `{:scanode, name: MyStores}' in a list of children does.
 -spec child_spec([start_option()] | map()) -> supervisor:child_spec().
 child_spec(Options) ->
-    {Name, _} = start_options(Options),
+    {Name, _} = scanode_options:start(Options),
     #{
         id => Name,
         start => {?MODULE, start_link, [Options]},
@@ -169,26 +169,8 @@ child_spec(Options) ->
 %% {@link open/2}.
 -spec start_link([start_option()] | map()) -> {ok, pid()} | ignore | {error, term()}.
 start_link(Options) ->
-    {Name, Rest} = start_options(Options),
+    {Name, Rest} = scanode_options:start(Options),
     scanode_port:start_link(Name, Rest).
-
--spec start_options([start_option()] | map()) -> {atom(), [scanode_port:option()]}.
-start_options(Options) ->
-    case to_map(Options) of
-        {ok, Map} ->
-            Named = maps:merge(#{name => scanode_port}, Map),
-            _ = [erlang:error(badarg, [Options]) || {Key, Value} <- maps:to_list(Named), not is_start_option(Key, Value)],
-            {maps:get(name, Named), maps:to_list(maps:remove(name, Named))};
-        {error, _} ->
-            erlang:error(badarg, [Options])
-    end.
-
--spec is_start_option(term(), term()) -> boolean().
-is_start_option(name, Name) -> is_atom(Name) andalso Name =/= undefined;
-is_start_option(executable, Path) -> is_list(Path) orelse is_binary(Path);
-is_start_option(args, Args) -> is_list(Args);
-is_start_option(start_timeout, Time) -> is_timeout(Time);
-is_start_option(_, _) -> false.
 
 %% @doc Opens the store in the directory Dir. Options, as a map or a list:
 %% <ul>
@@ -203,22 +185,17 @@ is_start_option(_, _) -> false.
 %% The calling process is the store's opener: while it lives a second open of the directory fails with `locked'.
 -spec open(file:filename_all(), open_options()) -> {ok, db()} | {error, reason()}.
 open(Dir, Options) ->
-    case to_map(Options) of
-        {ok, Map} ->
-            case target(Map) of
-                {ok, Target, Timeout, Rest} ->
-                    case directory(Target, Dir) of
-                        {ok, Path} -> open_at(Target, Path, Rest, Timeout);
-                        {error, Reason} -> {error, Reason}
-                    end;
-                {error, Reason} ->
-                    {error, Reason}
+    case scanode_options:target(Options) of
+        {ok, Target, Timeout, Rest} ->
+            case scanode_options:directory(Target, Dir) of
+                {ok, Path} -> open_at(Target, Path, Rest, Timeout);
+                {error, Reason} -> {error, Reason}
             end;
         {error, Reason} ->
             {error, Reason}
     end.
 
--spec open_at(target(), file:filename_all(), map(), timeout()) -> {ok, db()} | {error, reason()}.
+-spec open_at(scanode_options:target(), file:filename_all(), map(), timeout()) -> {ok, db()} | {error, reason()}.
 open_at(Target, Path, Options, Timeout) ->
     Began = erlang:monotonic_time(millisecond),
     case request(Target, {open, Path, Options}, Timeout) of
@@ -239,10 +216,7 @@ open_at(Target, Path, Options, Timeout) ->
 %% this.
 -spec close(db()) -> ok | {error, reason()}.
 close({scanode_db, Via, Id}) when ?IS_DB(Via, Id) ->
-    case scanode_link:call(Via, {close, Id}, infinity) of
-        {reply, Reply} -> Reply;
-        {_, Reason} -> {error, Reason}
-    end;
+    ask(Via, {close, Id}, infinity);
 close(Db) ->
     erlang:error(badarg, [Db]).
 
@@ -256,24 +230,16 @@ info() ->
 %% `text'. Or, with the options `node', `port' and `timeout' as of {@link open/2} instead of a handle, about that program as {@link info/0}.
 -spec info(db() | open_options()) -> {ok, #{atom() => term()}} | {error, reason()}.
 info({scanode_db, Via, Id}) when ?IS_DB(Via, Id) ->
-    case scanode_link:call(Via, {info, Id}, infinity) of
-        {reply, Reply} -> Reply;
-        {_, Reason} -> {error, Reason}
-    end;
+    ask(Via, {info, Id}, infinity);
 info(Options) when is_map(Options); is_list(Options) ->
-    case to_map(Options) of
-        {ok, Map} ->
-            case target(Map) of
-                {ok, Target, Timeout, Rest} when map_size(Rest) =:= 0 ->
-                    case request(Target, info, Timeout) of
-                        {error, Reason} -> {error, Reason};
-                        {_Via, Reply} -> Reply
-                    end;
-                {ok, _, _, Rest} ->
-                    {error, bad_option("unknown: ~0tp", [hd(maps:keys(Rest))])};
-                {error, Reason} ->
-                    {error, Reason}
+    case scanode_options:target(Options) of
+        {ok, Target, Timeout, Rest} when map_size(Rest) =:= 0 ->
+            case request(Target, info, Timeout) of
+                {error, Reason} -> {error, Reason};
+                {_Via, Reply} -> Reply
             end;
+        {ok, _, _, Rest} ->
+            {error, scanode_options:bad("unknown: ~0tp", [hd(maps:keys(Rest))])};
         {error, Reason} ->
             {error, Reason}
     end;
@@ -284,10 +250,9 @@ info(Db) ->
 %% longer needed. It cannot be written to. It ends with the store, or 10 minutes after the calling process has ended and it was last used.
 -spec snapshot(db()) -> {ok, db()} | {error, reason()}.
 snapshot({scanode_db, Via, Id}) when ?IS_DB(Via, Id) ->
-    case scanode_link:call(Via, {snapshot, Id}, infinity) of
-        {reply, {ok, Snapshot}} -> {ok, {scanode_db, Via, Snapshot}};
-        {reply, {error, Reason}} -> {error, Reason};
-        {_, Reason} -> {error, Reason}
+    case ask(Via, {snapshot, Id}, infinity) of
+        {ok, Snapshot} -> {ok, {scanode_db, Via, Snapshot}};
+        {error, Reason} -> {error, Reason}
     end;
 snapshot(Db) ->
     erlang:error(badarg, [Db]).
@@ -300,11 +265,8 @@ get(Db, Key) ->
 %% @doc The value of a key.
 -spec get(db(), binary(), timeout()) -> {ok, binary()} | not_found | {error, reason()}.
 get({scanode_db, Via, Id} = Db, Key, Timeout) when ?IS_DB(Via, Id) ->
-    ok = check_timeout(Timeout, [Db, Key, Timeout]),
-    case scanode_link:call(Via, {get, Id, Key}, Timeout) of
-        {reply, Reply} -> Reply;
-        {_, Reason} -> {error, Reason}
-    end;
+    _ = scanode_options:is_timeout(Timeout) orelse erlang:error(badarg, [Db, Key, Timeout]),
+    ask(Via, {get, Id, Key}, Timeout);
 get(Db, Key, Timeout) ->
     erlang:error(badarg, [Db, Key, Timeout]).
 
@@ -328,14 +290,9 @@ delete(Db, Key) ->
 -spec write(db(), [op()], #{sync => boolean(), timeout => timeout()} | [{sync, boolean()} | {timeout, timeout()} | atom()]) ->
     ok | {error, write_error()}.
 write({scanode_db, Via, Id}, Ops, Options) when ?IS_DB(Via, Id) ->
-    case to_map(Options) of
-        {ok, Map} ->
-            case take_timeout(Map) of
-                {ok, Timeout, Rest} -> written(scanode_link:call(Via, {write, Id, Ops, Rest}, Timeout));
-                {error, Reason} -> {error, {rejected, Reason}}
-            end;
-        {error, Reason} ->
-            {error, {rejected, Reason}}
+    case scanode_options:timed(Options) of
+        {ok, Timeout, Rest} -> written(scanode_link:call(Via, {write, Id, Ops, Rest}, Timeout));
+        {error, Reason} -> {error, {rejected, Reason}}
     end;
 write(Db, Ops, Options) ->
     erlang:error(badarg, [Db, Ops, Options]).
@@ -388,11 +345,15 @@ fold(Db, Fun, Acc0, Options) ->
 %% '''
 -spec fold_info(db(), fun((row(), Acc) -> Acc), Acc, fold_options()) -> {Acc, #{atom() => term()}}.
 fold_info({scanode_db, Via, Id}, Fun, Acc0, Options) when ?IS_DB(Via, Id), is_function(Fun, 2) ->
-    {Timeout, Rest} = fold_settings(Options),
-    Batch = fun(Bin, Acc) -> lists:foldl(Fun, Acc, rows(Bin)) end,
-    case scanode_link:scan(Via, Id, Rest, Timeout, Batch, Acc0) of
-        {ok, Acc, Facts} -> {Acc, Facts};
-        {error, Reason} -> erlang:error({scan, Reason})
+    case scanode_options:timed(Options) of
+        {ok, Timeout, Rest} ->
+            Batch = fun(Bin, Acc) -> lists:foldl(Fun, Acc, rows(Bin)) end,
+            case scanode_link:scan(Via, Id, Rest, Timeout, Batch, Acc0) of
+                {ok, Acc, Facts} -> {Acc, Facts};
+                {error, Reason} -> erlang:error({scan, Reason})
+            end;
+        {error, Reason} ->
+            erlang:error({scan, Reason})
     end;
 fold_info(Db, Fun, Acc, Options) ->
     erlang:error(badarg, [Db, Fun, Acc, Options]).
@@ -410,17 +371,12 @@ fold_info(Db, Fun, Acc, Options) ->
 %% A Row is the list of the values its rows agree in, followed by the results. NULL is `[]'.
 -spec aggregate(db(), aggregate_options()) -> {ok, [aggregate_row()] | partial()} | {error, reason()}.
 aggregate({scanode_db, Via, Id}, Options) when ?IS_DB(Via, Id) ->
-    case to_map(Options) of
-        {ok, #{compute := _} = Map} ->
-            case take_timeout(Map) of
-                {ok, Timeout, Rest} ->
-                    Batch = fun(Bin, Acc) -> lists:reverse(rows(Bin), Acc) end,
-                    aggregated(Rest, scanode_link:scan(Via, Id, Rest, Timeout, Batch, []));
-                {error, Reason} ->
-                    {error, Reason}
-            end;
-        {ok, _} ->
-            {error, bad_option("an aggregate needs compute", [])};
+    case scanode_options:timed(Options) of
+        {ok, Timeout, #{compute := _} = Rest} ->
+            Batch = fun(Bin, Acc) -> lists:reverse(rows(Bin), Acc) end,
+            aggregated(Rest, scanode_link:scan(Via, Id, Rest, Timeout, Batch, []));
+        {ok, _, _} ->
+            {error, scanode_options:bad("an aggregate needs compute", [])};
         {error, Reason} ->
             {error, Reason}
     end;
@@ -444,14 +400,9 @@ merge_aggregates(Parts) ->
 %% columns up to the last of which a row is walked, and one that passes further), `extractors' (the encodings read).
 -spec explain(db(), fold_options()) -> {ok, #{atom() => term()}} | {error, reason()}.
 explain({scanode_db, Via, Id}, Options) when ?IS_DB(Via, Id) ->
-    case to_map(Options) of
-        {ok, Map} ->
-            case scanode_link:call(Via, {explain, maps:remove(timeout, Map)}, infinity) of
-                {reply, Reply} -> Reply;
-                {_, Reason} -> {error, Reason}
-            end;
-        {error, Reason} ->
-            {error, Reason}
+    case scanode_options:timed(Options) of
+        {ok, Timeout, Rest} -> ask(Via, {explain, Rest}, Timeout);
+        {error, Reason} -> {error, Reason}
     end;
 explain(Db, Options) ->
     erlang:error(badarg, [Db, Options]).
@@ -460,14 +411,9 @@ explain(Db, Options) ->
 %% other, for folds and aggregates side by side: each is an element of the option `ranges'. The sizes are estimates.
 -spec split(db(), fold_options(), pos_integer()) -> {ok, [range(), ...]} | {error, reason()}.
 split({scanode_db, Via, Id}, Options, Parts) when ?IS_DB(Via, Id) ->
-    case to_map(Options) of
-        {ok, Map} ->
-            case scanode_link:call(Via, {split, Id, Map, Parts}, infinity) of
-                {reply, Reply} -> Reply;
-                {_, Reason} -> {error, Reason}
-            end;
-        {error, Reason} ->
-            {error, Reason}
+    case scanode_options:timed(Options) of
+        {ok, Timeout, Rest} -> ask(Via, {split, Id, Rest, Parts}, Timeout);
+        {error, Reason} -> {error, Reason}
     end;
 split(Db, Options, Parts) ->
     erlang:error(badarg, [Db, Options, Parts]).
@@ -477,14 +423,14 @@ split(Db, Options, Parts) ->
 %% first {@link scan_next/1}.
 -spec scan_start(db(), fold_options()) -> {ok, scan()} | {error, reason()}.
 scan_start({scanode_db, Via, Id}, Options) when ?IS_DB(Via, Id) ->
-    try
-        {Timeout, Rest} = fold_settings(Options),
-        case scanode_link:start(Via, Id, Rest, Timeout) of
-            {ok, Scan} -> {ok, {scanode_scan, Via, Scan, Timeout, []}};
-            {error, Reason} -> {error, Reason}
-        end
-    catch
-        error:{scan, Why} -> {error, Why}
+    case scanode_options:timed(Options) of
+        {ok, Timeout, Rest} ->
+            case scanode_link:start(Via, Id, Rest, Timeout) of
+                {ok, Scan} -> {ok, {scanode_scan, Via, Scan, Timeout, []}};
+                {error, Reason} -> {error, Reason}
+            end;
+        {error, Reason} ->
+            {error, Reason}
     end;
 scan_start(Db, Options) ->
     erlang:error(badarg, [Db, Options]).
@@ -511,18 +457,6 @@ scan_next({scanode_scan, Via, Scan, Timeout, Pending}) ->
 scan_stop({scanode_scan, Via, Scan, _Timeout, _Pending}) ->
     scanode_link:quit(Via, Scan).
 
--spec fold_settings(fold_options()) -> {timeout(), map()}.
-fold_settings(Options) ->
-    case to_map(Options) of
-        {ok, Map} ->
-            case take_timeout(Map) of
-                {ok, Timeout, Rest} -> {Timeout, Rest};
-                {error, Reason} -> erlang:error({scan, Reason})
-            end;
-        {error, Reason} ->
-            erlang:error({scan, Reason})
-    end.
-
 %% Safe, so that no stored byte can make an atom. The list copies what it needs out of Bin, which is garbage from here on.
 -spec rows(binary()) -> [row()].
 rows(Bin) ->
@@ -532,10 +466,15 @@ rows(Bin) ->
         error:badarg -> erlang:error({scan, {internal, <<"a batch of rows is not a term that can be decoded safely">>}})
     end.
 
-%% Where a request goes that has no handle yet.
--type target() :: {node, node()} | {port, atom() | pid()}.
+%% One call that a handle names the way of.
+-spec ask(scanode_link:via(), term(), timeout()) -> term().
+ask(Via, Request, Timeout) ->
+    case scanode_link:call(Via, Request, Timeout) of
+        {reply, Reply} -> Reply;
+        {_, Reason} -> {error, Reason}
+    end.
 
--spec request(target(), term(), timeout()) -> {scanode_link:via(), term()} | {error, reason()}.
+-spec request(scanode_options:target(), term(), timeout()) -> {scanode_link:via(), term()} | {error, reason()}.
 request({node, Node}, Request, Timeout) ->
     reply({scanode, Node}, Request, Timeout);
 request({port, Server}, Request, Timeout) ->
@@ -553,80 +492,3 @@ reply(Via, Request, Timeout) ->
         {not_sent, closed} -> {error, {down, <<"the scanode program ended">>}};
         {_, Reason} -> {error, Reason}
     end.
-
-%% Options
-
--spec target(map()) -> {ok, target(), timeout(), map()} | {error, reason()}.
-target(Map) ->
-    Rest = maps:without([node, port], Map),
-    case {take_timeout(Rest), Map} of
-        {{error, Reason}, _} -> {error, Reason};
-        {_, #{node := _, port := _}} -> {error, bad_option("node and port exclude each other", [])};
-        {{ok, Timeout, Others}, #{node := Node}} when is_atom(Node) -> {ok, {node, Node}, Timeout, Others};
-        {_, #{node := Node}} -> {error, bad_option("node must be an atom: ~0tP", [Node, 12])};
-        {{ok, Timeout, Others}, #{port := Server}} when is_atom(Server); is_pid(Server) -> {ok, {port, Server}, Timeout, Others};
-        {_, #{port := Server}} -> {error, bad_option("port must be an atom or a pid: ~0tP", [Server, 12])};
-        {{ok, Timeout, Others}, _} -> {ok, {port, scanode_port}, Timeout, Others}
-    end.
-
--spec directory(target(), term()) -> {ok, file:filename_all()} | {error, reason()}.
-directory({node, _}, Dir) when is_list(Dir); is_binary(Dir) ->
-    {ok, Dir};
-directory({port, _}, Dir) when Dir =:= []; Dir =:= <<>> ->
-    {error, bad_directory(Dir)};
-directory({port, _}, Dir) when is_list(Dir); is_binary(Dir) ->
-    try
-        {ok, native(filename:absname(Dir))}
-    catch
-        error:_ -> {error, bad_directory(Dir)}
-    end;
-directory(_, Dir) ->
-    {error, bad_directory(Dir)}.
-
-%% The bytes the file system of this host knows the name by.
--spec native(file:filename_all()) -> binary().
-native(Path) when is_binary(Path) ->
-    Path;
-native(Path) ->
-    Bytes = unicode:characters_to_binary(Path, unicode, file:native_name_encoding()),
-    true = is_binary(Bytes),
-    Bytes.
-
--spec bad_directory(term()) -> reason().
-bad_directory(Dir) ->
-    {bad_request, iolist_to_binary(io_lib:format("not a directory name: ~0tP", [Dir, 12]))}.
-
--spec take_timeout(map()) -> {ok, timeout(), map()} | {error, reason()}.
-take_timeout(Map) ->
-    Timeout = maps:get(timeout, Map, infinity),
-    case is_timeout(Timeout) of
-        true -> {ok, Timeout, maps:remove(timeout, Map)};
-        false -> {error, bad_option("timeout must be a number of milliseconds or infinity: ~0tP", [Timeout, 12])}
-    end.
-
--spec check_timeout(term(), [term()]) -> ok.
-check_timeout(Timeout, Args) ->
-    case is_timeout(Timeout) of
-        true -> ok;
-        false -> erlang:error(badarg, Args)
-    end.
-
--spec is_timeout(term()) -> boolean().
-is_timeout(infinity) -> true;
-%% The bound of a receive's after.
-is_timeout(Time) -> is_integer(Time) andalso Time >= 0 andalso Time =< 16#ffffffff.
-
-%% In a list the first of two equal names counts, as proplists have it, and a name alone means true.
--spec to_map(term()) -> {ok, map()} | {error, reason()}.
-to_map(Options) when is_map(Options) ->
-    {ok, Options};
-to_map(Options) ->
-    try
-        {ok, maps:from_list(lists:reverse(proplists:unfold(Options)))}
-    catch
-        error:_ -> {error, bad_option("neither a map nor a list of options: ~0tP", [Options, 12])}
-    end.
-
--spec bad_option(string(), [term()]) -> reason().
-bad_option(Format, Args) ->
-    {bad_option, unicode:characters_to_binary(io_lib:format(Format, Args))}.
