@@ -22,9 +22,10 @@ port_example(Config) ->
     true = run(Example, #{'Executable' => test_program:executable(), 'Dir' => test_program:directory(Config, ?FUNCTION_NAME)}).
 
 readme_session(Config) ->
-    Example = hd(examples("README.md")),
+    [Session, Rows | _] = examples("README.md"),
     Dir = test_program:directory(Config, ?FUNCTION_NAME),
-    ok = run(string:replace(Example, "/tmp/fruit", Dir), #{}),
+    ok = run(string:replace(Session, "/tmp/fruit", Dir ++ "-fruit"), #{}),
+    {ok, [_, _]} = run(string:replace(Rows, "/tmp/weather", Dir ++ "-weather"), #{}),
     ok = application:stop(scanode).
 
 %% The Erlang parts of a document.
