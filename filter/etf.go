@@ -210,7 +210,7 @@ func etfForeign(b []byte) error {
 	if len(b) > 0 && b[0] == etf.Version {
 		return &RowError{Msg: "row is no list of {Name, Value}: " + showBytes(b[1:])}
 	}
-	return &RowError{Msg: fmt.Sprintf("row is no external term: %d bytes, beginning %v", len(b), b[:min(len(b), 8)])}
+	return &RowError{Msg: fmt.Sprintf("row is no external term: %d bytes, beginning %s", len(b), show(b[:min(len(b), 8)]))}
 }
 
 // etfNoPair explains element i of a row.

@@ -148,7 +148,7 @@ func TestRowErrors(t *testing.T) {
 		"riak object ends inside its value: 1 of 2 bytes":                    {53, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0},
 		"riak object with an empty value: no encoding byte":                  {53, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0},
 		"riak object ends inside its header: 14 bytes, vclock of 4294967295": {53, 1, 255, 255, 255, 255, 0, 0, 0, 1, 0, 0, 0, 0},
-		"not a riak object: 0 bytes, beginning []":                           {},
+		"not a riak object: 0 bytes, beginning <<>>":                         {},
 	} {
 		if _, err := m.Match(nil, o); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

@@ -247,6 +247,9 @@ func msgpackForeign(b []byte) error {
 	if len(b) == 0 {
 		return &RowError{Msg: "row is empty, want a map"}
 	}
+	if c := b[0]; c&0xf0 == mpFixMap || c == mpMap16 || c == mpMap32 {
+		return &RowError{Msg: fmt.Sprintf("row is a map that is cut off: %d bytes", len(b))}
+	}
 	return &RowError{Msg: "row is no map: " + describe(b)}
 }
 

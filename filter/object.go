@@ -65,5 +65,5 @@ func foreignObject(b []byte) error {
 	case len(b) > 1 && b[0] == 53 && b[1] != 1:
 		return &RowError{Msg: fmt.Sprintf("riak object of version %d, want version 1", b[1])}
 	}
-	return &RowError{Msg: fmt.Sprintf("not a riak object: %d bytes, beginning %v", len(b), b[:min(len(b), 8)])}
+	return &RowError{Msg: fmt.Sprintf("not a riak object: %d bytes, beginning %s", len(b), show(b[:min(len(b), 8)]))}
 }
