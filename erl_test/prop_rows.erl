@@ -4,19 +4,25 @@
 %%   {row, Encoding, [{Name, Value}], Damage}   Value being {plain, Cell} or {odd, Atom}, see riak_rows:odd/1. Damage: none; {cut, N, Bytes}, the row
 %%                                              ends so many bytes before the end of field N; {no_field, N, Kind}, field N is none
 %%   tombstone, {broken, N}, deleted            a deleted row; one of riak_rows:broken/0; no such key
+%%
+%% A query is a map:
+%%   view      snapshot, which does not see the changes, or store
+%%   filter    none, or a filter in which every field has its type; spelling says how it is sent, see spell/2
+%%   form      the options rows, with_keys, on_foreign; or #{rows => {groups, GroupBy, Counted}}, an aggregate
+%%   ranges    [{Start, End, StartInclusive, EndInclusive, How}], bounds being undefined or keys; How is alone for the options of one range
+%%   limit     of the whole; pages is none, or the limit of each page
+%%   options   all others
 -module(prop_rows).
 
--export([as_evaluated/2]).
+-export([as_evaluated/2, every_odd_value/2]).
 
 -include_lib("proper/include/proper.hrl").
-
--define(ENCODINGS, [ttb, msgpack]).
 
 %% Db is empty, and is so again after every case. Count is called with what every query came to and its number of rows.
 as_evaluated(Db, Count) ->
     ?FORALL(
         {Table, Changes, Queries},
-        scenario(),
+        random_rows:scenario(),
         begin
             Result =
                 try
@@ -28,6 +34,39 @@ as_evaluated(Db, Count) ->
             ?WHENFAIL(io:format("~ntable ~p~nchanges ~p~n~p~n", [Table, Changes, Result]), Result =:= ok)
         end
     ).
+
+%% Each value of riak_rows:odd/1 and each of riak_rows:broken/0, in every form and under every type. Returns ok or the first fault.
+every_odd_value(Db, Count) ->
+    Odd = [
+        {iolist_to_binary(io_lib:format("~s ~s", [Encoding, Name])), {row, Encoding, [{<<"n">>, {plain, 1}}, {<<"v">>, {odd, Name}}], none}}
+     || Encoding <- [ttb, msgpack], {Name, _} <- riak_rows:odd(Encoding)
+    ],
+    Table = [{<<"tombstone">>, tombstone}] ++ Odd ++ [{<<"broken ", N>>, {broken, N}} || {N, _} <- lists:enumerate(riak_rows:broken())],
+    Types = [sint64, timestamp, double, boolean, varchar, any],
+    Fields = [{field, <<"v">>, Type} || Type <- Types],
+    Filters =
+        [none, {'=', {const, 1}, {const, 1}}, {'=', key, {const, <<"tombstone">>}}] ++
+            [{is_null, Field} || Field <- Fields] ++
+            [{not_, {'=', Field, {const, 1}}} || {field, _, Type} = Field <- Fields, Type =/= varchar, Type =/= any] ++
+            [{'>', Field, {const, 2}} || {field, _, Type} = Field <- Fields, lists:member(Type, [sint64, timestamp, double])] ++
+            [{'!=', Field, {const, <<"a">>}} || {field, _, Type} = Field <- Fields, Type =:= varchar orelse Type =:= any] ++
+            [{prefix, {field, <<"v">>, varchar}, {const, <<>>}}, {'=', {field, <<"v">>, varchar}, {field, <<"v">>, varchar}}],
+    Rows = [keys, terms, {select, [<<"v">>, <<"n">>]}, {select, [<<"n">>]}, {groups, [<<"v">>], [<<"v">>]}, {groups, [], [<<"v">>]}],
+    Forms = [#{rows => Form} || Form <- Rows] ++ [#{rows => Form, on_foreign => skip, with_keys => true} || Form <- [cells, {select, [<<"v">>]}]],
+    Queries = [
+        #{
+            view => store,
+            filter => Filter,
+            spelling => plain,
+            form => Form,
+            options => #{},
+            ranges => [{Key, Key, true, true, alone}],
+            limit => 0,
+            pages => none
+        }
+     || {Key, _} <- Table, Filter <- Filters, Form <- Forms, Filter =:= none orelse map_get(rows, Form) =:= keys
+    ],
+    run(Db, Count, Table, [], Queries).
 
 %% Every query sees the table as it was, by a snapshot, or as the changes left it.
 run(Db, Count, Table, Changes, Queries) ->
@@ -144,17 +183,29 @@ no_field(msgpack, 1) -> <<16#c0, 5>>;
 no_field(msgpack, 2) -> <<16#c4, 1, "n", 5>>;
 no_field(msgpack, _) -> <<5, 5>>.
 
-%% One query, as a whole or page by page.
+%% One query: groups, or rows as a whole or page by page.
+query(Db, Rows, Count, #{filter := Filter, spelling := Spelling, form := #{rows := {groups, By, Counted}} = Form, options := Options, ranges := Ranges} = Query) ->
+    Asked = maps:merge(Options, range_options(Ranges)),
+    Compute = [{count, all} | [{count, Name} || Name <- Counted]],
+    Filtered = filtered(Spelling, Filter, Asked#{group_by => By, compute => Compute}),
+    Want =
+        case evaluate(judge(Filter, Form), visited(Ranges, false, Rows), 0, [], 0) of
+            {Sent, complete, _} -> {lists:sort(grouped(Sent, By, Counted)), complete};
+            {_, failed, _} -> {[], failed}
+        end,
+    Got =
+        case scanode:aggregate(Db, Filtered) of
+            {ok, Groups} -> {lists:sort([{lists:sublist(Group, length(By)), lists:nthtail(length(By), Group)} || Group <- Groups]), complete};
+            {error, {bad_row, _}} -> {[], failed};
+            {error, Reason} -> Reason
+        end,
+    same(Got, Want, Filtered, Count, Query);
 query(Db, Rows, Count, #{filter := Filter, spelling := Spelling, form := Form, options := Options, ranges := Ranges, limit := Limit, pages := Pages} = Query) ->
     Reverse = maps:get(reverse, Options, false),
     Visited = visited(Ranges, Reverse, Rows),
     Judge = judge(Filter, Form),
     Asked = maps:merge(maps:merge(Options, Form), range_options(Ranges)),
-    Filtered =
-        case Filter of
-            none -> Asked;
-            _ -> Asked#{filter => spell(Spelling, Filter)}
-        end,
+    Filtered = filtered(Spelling, Filter, Asked),
     {WantRows, WantEnd, WantRead} = evaluate(Judge, Visited, Limit, [], 0),
     Got =
         case Pages of
@@ -168,14 +219,31 @@ query(Db, Rows, Count, #{filter := Filter, spelling := Spelling, form := Form, o
             {_, failed} -> {WantRows, failed};
             {_, complete} -> {WantRows, complete}
         end,
-    %% Encoded, 0.0 and -0.0 differ.
+    same(Got, Want, Filtered, Count, Query).
+
+%% Encoded, 0.0 and -0.0 differ.
+same(Got, Want, Sent, Count, Query) ->
     case term_to_binary(Got) =:= term_to_binary(Want) of
         true ->
-            Count(WantEnd, length(WantRows), Query),
+            Count(element(2, Want), length(element(1, Want)), Query),
             ok;
         false ->
-            {Query, sent, Filtered, got, Got, want, Want}
+            {Query, sent, Sent, got, Got, want, Want}
     end.
+
+filtered(_, none, Options) -> Options;
+filtered(Spelling, Filter, Options) -> Options#{filter => spell(Spelling, Filter)}.
+
+%% How many rows there are of every group, and in how many a column has a value.
+grouped(Sent, By, Counted) ->
+    Alone = #{[] => [0 || _ <- [all | Counted]]},
+    maps:to_list(
+        lists:foldl(
+            fun({Group, Ones}, Groups) -> maps:update_with(Group, fun(Sums) -> lists:zipwith(fun erlang:'+'/2, Sums, Ones) end, Ones, Groups) end,
+            maps:filter(fun(_, _) -> By =:= [] end, Alone),
+            Sent
+        )
+    ).
 
 whole_scan(Db, Options) ->
     case scan(Db, Options) of
@@ -294,11 +362,23 @@ shape({select, Names}, Options, Key, {_, Fields, End}) ->
         true -> sent([{Name, selected(Name, Fields)} || Name <- Names], cells, Options, Key);
         false -> bad_row
     end;
+shape({groups, By, Counted}, _, _, {_, Fields, End}) ->
+    Group = [unsigned(selected(Name, Fields)) || Name <- By],
+    case reaches(lists:usort(By ++ Counted), Fields, End) andalso not lists:member(foreign, Group) of
+        true -> {send, {Group, [1 | [one(selected(Name, Fields)) || Name <- Counted]]}};
+        false -> bad_row
+    end;
 shape(Form, Options, Key, {_, Fields, End}) ->
     case sent([{Name, Term} || {Name, Term, _, _} <- Fields], Form, Options, Key) of
         {send, _} when End =:= damaged -> bad_row;
         Outcome -> Outcome
     end.
+
+unsigned(Zero) when is_float(Zero), Zero == 0 -> 0.0;
+unsigned(Term) -> Term.
+
+one([]) -> 0;
+one(_) -> 1.
 
 selected(Name, Fields) ->
     case lists:keyfind(Name, 1, Fields) of
@@ -341,247 +421,3 @@ respell(List, Known) when is_list(List) ->
     lists:mapfoldl(fun respell/2, Known, List);
 respell(key, Known) ->
     {key, Known}.
-
-%% Generators
-
-scenario() ->
-    ?LET(
-        {Schema, Oddness, Copies},
-        {schema(), frequency([{3, 0}, {3, 1}, {1, 8}]), frequency([{6, 1}, {1, 12}])},
-        ?LET(
-            Table,
-            ?LET(Rows, rows(Schema, Oddness), replicated(Rows, Copies)),
-            {Table, list({key(Table), frequency([{2, deleted}, {3, stored(Schema, Oddness)}])}), queries(Schema, Table, 24 div Copies + 4)}
-        )
-    ).
-
-%% Columns in order, with the type most values fit.
-schema() ->
-    ?LET(
-        N,
-        range(1, 7),
-        ?LET(Names, vector(N, oneof(some_names())), [{Name, oneof([sint64, timestamp, double, boolean, varchar, varchar, any])} || Name <- lists:usort(Names)])
-    ).
-
-some_names() ->
-    [
-        <<"n">>,
-        <<"m">>,
-        <<"time">>,
-        <<"site">>,
-        <<"temperature">>,
-        <<>>,
-        <<0>>,
-        <<"n", 0>>,
-        <<"größe"/utf8>>,
-        <<255, 254>>,
-        <<"12345678">>,
-        <<"12345679">>,
-        <<"123456789">>,
-        binary:copy(<<"long">>, 16),
-        <<(binary:copy(<<"long">>, 15))/binary, "lon.">>,
-        binary:copy(<<"x">>, 63),
-        binary:copy(<<"x">>, 300)
-    ].
-
-rows(Schema, Oddness) ->
-    ?SIZED(Size, ?LET(N, range(0, Size + 5), vector(N, {short_key(), stored(Schema, Oddness)}))).
-
-%% More rows of the same shapes than what is remembered of rows lasts for.
-replicated(Rows, 1) -> Rows;
-replicated(Rows, Copies) -> [{<<Key/binary, Copy>>, Stored} || Copy <- lists:seq(1, Copies), {Key, Stored} <- Rows].
-
-%% Few enough to meet again, and such that one is often the beginning of another.
-short_key() -> ?LET(Bytes, resize(4, list(oneof([0, $a, $b, 255]))), list_to_binary(Bytes)).
-
-key([]) -> short_key();
-key(Table) -> frequency([{3, oneof([Key || {Key, _} <- Table])}, {1, short_key()}]).
-
-stored(Schema, Oddness) ->
-    frequency(
-        [{60, row(Schema, Oddness, none)}, {2, tombstone}] ++
-            [{Oddness, row(Schema, Oddness, damaged)} || Oddness > 0] ++
-            [{Oddness, {broken, range(1, length(riak_rows:broken()))}} || Oddness > 0]
-    ).
-
-row(Schema, Oddness, Damaged) ->
-    ?LET(
-        Encoding,
-        oneof(?ENCODINGS),
-        ?LET(
-            Fields,
-            ?LET(All, [{Name, value(Encoding, Type, Oddness)} || {Name, Type} <- Schema], layout(All)),
-            {row, Encoding, Fields, damage(Damaged, length(Fields))}
-        )
-    ).
-
-damage(none, _) -> none;
-damage(_, 0) -> none;
-damage(damaged, N) -> oneof([{cut, range(1, N), range(1, 12)}, {no_field, range(1, N), range(1, 3)}]).
-
-%% Mostly all columns in order. An ETF row has at least one.
-layout(Fields) ->
-    frequency([
-        {20, Fields},
-        {1, ?LET(N, range(1, length(Fields)), lists:sublist(Fields, N))},
-        {1, ?LET(N, range(0, length(Fields) - 1), lists:nthtail(N, Fields))},
-        {1, lists:reverse(Fields)},
-        {1, ?LET({Name, Value}, {oneof(some_names()), value(msgpack, any, 0)}, [{Name, Value} | Fields])},
-        {1, ?LET(Field, oneof(Fields), Fields ++ [Field | Fields])}
-    ]).
-
-value(Encoding, Type, Oddness) ->
-    frequency(
-        [{80, {plain, cell(Type)}}, {8, {plain, []}}] ++
-            [{Oddness, {odd, oneof([Name || {Name, _} <- riak_rows:odd(Encoding)])}} || Oddness > 0] ++
-            [{Oddness, {plain, cell(any)}} || Oddness > 0]
-    ).
-
-cell(sint64) -> frequency([{3, range(-3, 3)}, {2, oneof(integers())}, {1, oneof([1.0, -2.0, 0.0, -0.0, 4.0e18, -9.223372036854775808e18, 1.0e15])}, {1, integer()}]);
-cell(timestamp) -> oneof([range(0, 3), oneof([N || N <- integers(), N >= 0]), 1.0, 1.8e19, (1 bsl 64) - 1, range(1700000000000, 1700000000009)]);
-cell(double) -> frequency([{3, oneof(floats())}, {1, float()}, {1, oneof(integers())}, {1, range(-3, 3)}]);
-cell(boolean) -> frequency([{6, boolean()}, {1, oneof([0, 1, 0.0, 1.0, -0.0])}]);
-cell(varchar) -> frequency([{4, oneof(texts())}, {1, binary()}]);
-cell(any) -> oneof([cell(sint64), cell(timestamp), cell(double), cell(boolean), cell(varchar)]).
-
-integers() ->
-    Edges = [7, 8, 15, 16, 24, 27, 31, 32, 53, 55, 56, 59, 60, 62, 63],
-    lists:usort([Sign * ((1 bsl Bits) + Add) || Bits <- Edges, Add <- [-1, 0, 1], Sign <- [1, -1], Bits < 63 orelse Add =< 0]) ++
-        [1 bsl 63, (1 bsl 63) + 1, (1 bsl 64) - 1025, (1 bsl 64) - 1024, (1 bsl 64) - 1].
-
-floats() ->
-    Positive = [0.0, 5.0e-324, 2.2250738585072014e-308, 0.1, 0.5, 1.0, 1.5, 2.5, 9007199254740992.0, 9.223372036854775808e18, 1.8446744073709551616e19, 1.0e100] ++
-        [1.7976931348623157e308],
-    Positive ++ [-Float || Float <- Positive].
-
-texts() ->
-    [<<>>, <<"a">>, <<"b">>, <<"ab">>, <<"abc">>, <<"AbC">>, <<"a", 0>>, <<"\n">>, <<"a\nb">>, <<"north-1">>, <<"north-12">>, <<"North-12">>, <<"south-7">>] ++
-        [<<"größe"/utf8>>, <<"日本語"/utf8>>, <<255>>, <<"a", 255, "b">>, <<237, 160, 128>>, <<"12345678">>, <<"123456789">>] ++
-        [binary:copy(<<"t">>, Size) || Size <- [31, 32, 63, 64, 255, 256, 300]].
-
-patterns() ->
-    [<<>>, <<"a">>, <<"^a">>, <<"b$">>, <<"^$">>, <<"^(?:north|south)-[0-9]+$">>, <<"(?i)^north">>, <<"a.b">>, <<"(?s)a.b">>, <<"^.{3}$">>, <<"t{64}">>] ++
-        [<<"^[^a-c]*$">>, <<"ö"/utf8>>, <<"^[日本]+"/utf8>>, <<"[0-9]{8,}">>, <<"a|^$">>, <<"(?m)^b">>, <<"\\x{0}">>, <<"\\d\\d$">>, <<"^gr..e$">>].
-
-filter(Schema, Table) -> filter(Schema, Table, 4).
-
-filter(Schema, Table, 0) ->
-    test(Schema, Table);
-filter(Schema, Table, Depth) ->
-    Part = ?LAZY(filter(Schema, Table, Depth - 1)),
-    frequency([{3, test(Schema, Table)}, {2, {oneof([and_, 'and']), Part, Part}}, {2, {oneof([or_, 'or']), Part, Part}}, {1, {not_, Part}}]).
-
-test(Schema, Table) ->
-    frequency([
-        {20, ?LET({field, _, Type} = Field, field(Schema), field_test(Schema, Field, Type))},
-        {3, key_test(Table)},
-        {1, {comparison(), {const, constant(double)}, {const, constant(double)}}}
-    ]).
-
-%% Mostly a column as what it is.
-field(Schema) ->
-    Types = [sint64, timestamp, double, boolean, varchar, any],
-    frequency([
-        {20, ?LET({Name, Type}, oneof(Schema), {field, Name, Type})},
-        {2, ?LET({Name, _}, oneof(Schema), {field, Name, varchar})},
-        {1, ?LET({Name, _}, oneof(Schema), {field, Name, oneof(Types)})},
-        {1, {field, oneof(some_names()), oneof(Types)}}
-    ]).
-
-field_test(Schema, Field, Type) ->
-    Op =
-        case lists:member(Type, [sint64, timestamp, double]) of
-            true -> comparison();
-            false -> oneof(['=', '==', '!='])
-        end,
-    Text = Type =:= varchar orelse Type =:= any,
-    Other = [{field, Name, T} || {Name, T} <- Schema, T =:= Type orelse (Text andalso (T =:= varchar orelse T =:= any))],
-    frequency(
-        [
-            {8, {Op, Field, {const, constant(Type)}}},
-            {2, {Op, {const, constant(Type)}, Field}},
-            {2, {is_null, Field}},
-            {3, {in, Field, list({const, constant(Type)})}}
-        ] ++
-            [{2, {Op, Field, oneof(Other)}} || Other =/= []] ++
-            [{3, {between, Field, {const, constant(Type)}, {const, constant(Type)}}} || not Text, Type =/= boolean] ++
-            [{1, {Op, Field, {const, []}}} || Text] ++
-            [{1, {Op, {const, []}, Field}} || Text] ++
-            [{2, {prefix, Field, {const, constant(varchar)}}} || Type =:= varchar] ++
-            [{2, {match, Field, {const, oneof(patterns())}}} || Type =:= varchar]
-    ).
-
-key_test(Table) ->
-    Key = {const, key(Table)},
-    oneof([
-        {comparison(), key, Key},
-        {comparison(), Key, key},
-        {in, key, list(Key)},
-        {between, key, Key, Key},
-        {prefix, key, Key},
-        {match, key, {const, oneof([<<"^a">>, <<"b$">>, <<"a.*b">>, <<"^$">>, <<"[^ab]">>])}}
-    ]).
-
-comparison() -> oneof(['=', '==', '!=', '<', '>', '<=', '=<', '>=']).
-
-constant(sint64) -> oneof([range(-3, 3), oneof([N || N <- integers(), N < 1 bsl 63]), 1.0, -2147483647.0, boolean()]);
-constant(timestamp) -> oneof([range(0, 3), oneof([N || N <- integers(), N >= 0]), range(1700000000000, 1700000000009), 2.0, boolean()]);
-constant(double) -> oneof([oneof(floats()), range(-3, 3), oneof(integers() -- [-(1 bsl 63) - 1]), boolean()]);
-constant(boolean) -> frequency([{4, boolean()}, {1, oneof([0, 1, 2, 255, 1.0, 0.0, 3.0])}]);
-constant(varchar) -> oneof(texts());
-constant(any) -> ?LET({Encoding, Cell}, {oneof(?ENCODINGS), cell(any)}, riak_rows:cell(Encoding, Cell)).
-
-queries(Schema, Table, Count) ->
-    vector(Count, ?LET(Pages, frequency([{4, none}, {1, range(1, 7)}]), query(Schema, Table, Pages))).
-
-query(Schema, Table, Pages) ->
-    ?LET(
-        {View, Filter, Spelling, Form, Options, Ranges, Limit},
-        {
-            oneof([store, snapshot]),
-            frequency([{1, none}, {4, filter(Schema, Table)}]),
-            frequency([{3, plain}, {1, otherwise}]),
-            form(Schema),
-            options(),
-            frequency([{3, [{undefined, undefined, true, false, alone}]}, {3, [range_of(Table, alone)]}, {2, non_empty(resize(4, list(range_of(Table, one))))}]),
-            frequency([{4, 0}, {2, range(1, 9)}])
-        },
-        #{
-            view => View,
-            filter => Filter,
-            spelling => Spelling,
-            form => Form,
-            options => maps:from_list(lists:append(Options)),
-            ranges => Ranges,
-            limit =>
-                case Pages of
-                    none -> Limit;
-                    _ -> 0
-                end,
-            pages => Pages
-        }
-    ).
-
-form(Schema) ->
-    Name = frequency([{9, oneof([Name || {Name, _} <- Schema])}, {1, oneof(some_names())}]),
-    ?LET(
-        {Rows, Keys, Foreign},
-        {
-            oneof([kv, keys, terms, terms, cells, cells, {select, non_empty(resize(5, list(Name)))}, {select, non_empty(resize(5, list(Name)))}]),
-            oneof([[], [], [{with_keys, true}], [{with_keys, false}]]),
-            oneof([[], [{on_foreign, skip}], [{on_foreign, error}]])
-        },
-        maps:from_list([{rows, Rows} | Keys ++ Foreign])
-    ).
-
-options() ->
-    [
-        oneof([[], [{reverse, true}]]),
-        oneof([[], [{max_batch_bytes, 1}], [{max_batch_bytes, 100}]]),
-        oneof([[], [{max_unacked_bytes, 1}], [{max_unacked_bytes, 300}]]),
-        frequency([{9, []}, {1, [{cost, true}, {deadline, 60000}]}])
-    ].
-
-range_of(Table, Alone) ->
-    Bound = frequency([{1, undefined}, {4, key(Table)}]),
-    {Bound, Bound, boolean(), boolean(), Alone}.

@@ -125,7 +125,8 @@ odd(ttb) ->
         {undefined, undefined},
         {empty_atom, ''},
         {deep_atom, [1, {<<"a">>, [site]}]},
-        {atom_in_map, #{site => 1}},
+        {atom_as_key, #{site => 1}},
+        {atom_in_map, #{1 => 2, 3 => [site]}},
         {pid, list_to_pid("<0.1.0>")},
         {reference, list_to_ref("#Ref<0.1.2.3>")},
         {function, fun erlang:abs/1}

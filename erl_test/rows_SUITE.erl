@@ -2,17 +2,16 @@
 -module(rows_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
--include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
--export([as_evaluated/1, little_is_kept/1]).
+-export([as_evaluated/1, every_odd_value/1, little_is_kept/1]).
 
 suite() -> [{timetrap, {seconds, 300}}].
 
 all() -> [{group, port}, {group, node}].
 
 groups() ->
-    Cases = [as_evaluated, little_is_kept],
+    Cases = [as_evaluated, every_odd_value, little_is_kept],
     [{port, [], Cases}, {node, [], Cases}].
 
 init_per_suite(Config) ->
@@ -24,7 +23,7 @@ end_per_suite(_Config) ->
 
 init_per_group(port, Config) ->
     {ok, _} = application:ensure_all_started(scanode),
-    [{target, #{}}, {tables, 200} | Config];
+    [{target, #{}}, {tables, 150} | Config];
 init_per_group(node, Config) ->
     #{node := Node} = Program = test_node:start(Config),
     [{target, #{node => Node}}, {program, Program}, {tables, 15} | Config].
@@ -63,7 +62,7 @@ as_evaluated(Config) ->
         counters:add(Counts, maps:get(Outcome, #{complete => 1, limited => 2, failed => 3}), 1),
         counters:add(Counts, 4, Rows)
     end,
-    Options = [{numtests, Tables}, {max_size, 40}, {max_shrinks, 300}, nocolors, {on_output, fun output/2}],
+    Options = [{numtests, Tables}, {start_size, 5}, {max_size, 40}, {max_shrinks, 300}, nocolors, {on_output, fun output/2}],
     Holds = proper:quickcheck(prop_rows:as_evaluated(Db, Count), Options),
     [Complete, Limited, Failed, Rows] = [counters:get(Counts, N) || N <- [1, 2, 3, 4]],
     ct:pal("~b queries were complete, ~b ended by their limit, ~b by a row; ~b rows", [Complete, Limited, Failed, Rows]),
@@ -78,4 +77,69 @@ as_evaluated(Config) ->
 output(".", []) -> ok;
 output(Format, Args) -> ct:pal(Format, Args).
 
-little_is_kept(_Config) -> ok.
+every_odd_value(Config) ->
+    Db = open(Config, ?FUNCTION_NAME),
+    Queries = counters:new(1, []),
+    ok = prop_rows:every_odd_value(Db, fun(_, _, _) -> counters:add(Queries, 1, 1) end),
+    ct:log("~b queries", [counters:get(Queries, 1)]),
+    ok = scanode:close(Db).
+
+-define(KEPT_ROWS, 20000).
+
+%% Twenty bytes of every row of a scan, kept, keep these rows' own bytes and no batch. A value is 300 bytes, a batch 128 KiB, all of them 7 MB.
+little_is_kept(Config) ->
+    Db = open(Config, ?FUNCTION_NAME),
+    Note = binary:copy(<<"note">>, 50),
+    Rows = [{<<N:160>>, riak_rows:encode([{<<"id">>, <<N:160>>}, {<<"note">>, Note}, {<<"n">>, N}], encoding(N))} || N <- lists:seq(1, ?KEPT_ROWS)],
+    ok = scanode:write(Db, [{put, Key, Value} || {Key, Value} <- Rows], #{}),
+    Ids = [Key || {Key, _} <- Rows],
+    Notes = [binary:part(Note, 0, 20) || _ <- Rows],
+    Values = [binary:part(Value, 40, 20) || {_, Value} <- Rows],
+    %% Cells of more than 64 bytes are binaries of their own, shared by what is cut out of them.
+    _ = [
+        {Form, ok} = {Form, kept(Db, Form, Keep, Want, Own)}
+     || {Form, Keep, Want, Own} <- [
+            {#{rows => keys}, fun(Key) -> Key end, Ids, 0},
+            {#{rows => kv}, fun({Key, _}) -> Key end, Ids, 0},
+            {#{rows => kv}, fun({_, Value}) -> binary:part(Value, 40, 20) end, Values, 400},
+            {#{rows => cells}, fun([Id, _, _]) -> Id end, Ids, 0},
+            {#{rows => cells}, fun([_, Cell, _]) -> binary:part(Cell, 0, 20) end, Notes, 200},
+            {#{rows => cells, with_keys => true}, fun({Key, _}) -> Key end, Ids, 0},
+            {#{rows => terms}, fun([{_, Id} | _]) -> Id end, Ids, 0},
+            {#{rows => {select, [<<"note">>, <<"id">>]}}, fun([_, Id]) -> Id end, Ids, 0}
+        ]
+    ],
+    ok = scanode:close(Db).
+
+encoding(N) when N rem 2 =:= 0 -> ttb;
+encoding(_) -> msgpack.
+
+%% Folds in a process of its own, which then refers to no binary larger than Own bytes, and makes the BEAM hold no more of them than a row has.
+kept(Db, Form, Keep, Want, Own) ->
+    Self = self(),
+    Before = binaries(),
+    {Pid, Monitor} = spawn_monitor(fun() ->
+        Kept = lists:reverse(scanode:fold(Db, fun(Row, Acc) -> [Keep(Row) | Acc] end, [], Form)),
+        true = garbage_collect(),
+        {binary, Binaries} = process_info(self(), binary),
+        Self ! {self(), lists:max([0 | [Size || {_, Size, _} <- Binaries]])},
+        receive
+            compare -> exit({kept, Kept})
+        end
+    end),
+    Largest =
+        receive
+            {Pid, Size} -> Size;
+            {'DOWN', Monitor, _, _, Why} -> Why
+        end,
+    Grown = binaries() - Before,
+    Pid ! compare,
+    receive
+        {'DOWN', Monitor, _, _, {kept, Want}} when Largest =< Own, Grown < ?KEPT_ROWS * (Own + 40) -> ok;
+        {'DOWN', Monitor, _, _, {kept, Kept}} -> {largest, Largest, grown, Grown, same, Kept =:= Want}
+    end.
+
+%% Bytes of binaries outside of heaps, after every process has let go of its garbage.
+binaries() ->
+    _ = [garbage_collect(Pid) || Pid <- processes()],
+    erlang:memory(binary).
