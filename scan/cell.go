@@ -12,14 +12,11 @@ import (
 // appendETFCell appends the cell of an ETF row, one well-formed term, if it may
 // cross.
 func appendETFCell(dst, cell []byte) ([]byte, error) {
-	switch cell[0] {
-	case etf.TagSmallInteger, etf.TagInteger, etf.TagNil, etf.TagBinary, etf.TagString:
+	if plainETF(cell) == len(cell) {
 		return append(dst, cell...), nil
-	case etf.TagNewFloat:
-		if !finite(binary.BigEndian.Uint64(cell[1:])) {
-			return nil, fmt.Errorf("%w: a number that is not finite", ErrForeign)
-		}
-		return append(dst, cell...), nil
+	}
+	if cell[0] == etf.TagNewFloat {
+		return nil, fmt.Errorf("%w: a number that is not finite", ErrForeign)
 	}
 	if _, err := etf.Check(cell); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrForeign, err)
@@ -28,6 +25,44 @@ func appendETFCell(dst, cell []byte) ([]byte, error) {
 		return nil, err
 	}
 	return append(dst, cell...), nil
+}
+
+// plainETF returns the size of the term that b begins with if it is of the kinds
+// that most cells are, whole, and may cross; 0 says that it takes a closer look.
+func plainETF(b []byte) int {
+	if len(b) < 5 {
+		switch {
+		case len(b) >= 1 && b[0] == etf.TagNil:
+			return 1
+		case len(b) >= 2 && b[0] == etf.TagSmallInteger:
+			return 2
+		}
+		return 0
+	}
+	var size uint64
+	switch b[0] {
+	case etf.TagSmallInteger:
+		return 2
+	case etf.TagNil:
+		return 1
+	case etf.TagInteger:
+		return 5
+	case etf.TagNewFloat:
+		if len(b) < 9 || !finite(binary.BigEndian.Uint64(b[1:])) {
+			return 0
+		}
+		return 9
+	case etf.TagSmallBig:
+		size = 3 + uint64(b[1])
+	case etf.TagString:
+		size = 3 + uint64(binary.BigEndian.Uint16(b[1:]))
+	case etf.TagBinary:
+		size = 5 + uint64(binary.BigEndian.Uint32(b[1:]))
+	}
+	if size > uint64(len(b)) {
+		return 0
+	}
+	return int(size)
 }
 
 func finite(bits uint64) bool {
@@ -80,8 +115,39 @@ func crosses(b []byte) error {
 // as a term: nil and empty arrays are [], str and bin are binaries, a map is a
 // list of pairs, as Riak TS reads them.
 func appendMsgpackCell(dst, cell []byte) ([]byte, error) {
+	if dst, _, plain := plainMsgpack(dst, cell); plain {
+		return dst, nil
+	}
 	dst, _, err := appendMsgpackValue(dst, cell)
 	return dst, err
+}
+
+// plainMsgpack appends the value that b begins with if it is of the kinds that
+// most cells are; without ok it is to be looked at closer and nothing is appended.
+func plainMsgpack(dst, b []byte) (out, rest []byte, ok bool) {
+	const float64Lead, uint64Lead = 0xcb, 0xcf
+	if len(b) == 0 {
+		return dst, b, false
+	}
+	switch lead := b[0]; {
+	case lead < 0x80: // an integer
+		return append(dst, etf.TagSmallInteger, lead), b[1:], true
+	case lead>>5 == 5: // a str of up to 31 bytes
+		n := int(lead & 31)
+		if n >= len(b) {
+			return dst, b, false
+		}
+		dst = append(dst, etf.TagBinary, 0, 0, 0, byte(n))
+		return append(dst, b[1:1+n]...), b[1+n:], true
+	case len(b) < 9:
+	case lead == float64Lead:
+		if finite(binary.BigEndian.Uint64(b[1:])) {
+			return append(append(dst, etf.TagNewFloat), b[1:9]...), b[9:], true
+		}
+	case lead == uint64Lead:
+		return etf.AppendUint64(dst, binary.BigEndian.Uint64(b[1:])), b[9:], true
+	}
+	return dst, b, false
 }
 
 // appendMsgpackValue recurses as deep as msgpack.Skip allows.

@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -135,13 +136,13 @@ func (f *former) appendETF(dst, b []byte) ([]byte, error) {
 	}
 	dst = etf.AppendListHeader(dst, n)
 	for i := range n {
-		arity, rest, err := etf.ReadTupleHeader(b)
-		if err != nil || arity != 2 {
-			return nil, fmt.Errorf("element %d of the row is not {Name, Value}", i)
-		}
-		name, rest, err := etf.ReadBinary(rest)
+		name, rest, err := readField(b, i)
 		if err != nil {
-			return nil, fmt.Errorf("name %d of the row: %w", i, err)
+			return nil, err
+		}
+		if size := plainETF(rest); size > 0 {
+			dst, b = append(f.appendName(dst, name), rest[:size]...), rest[size:]
+			continue
 		}
 		if b, err = etf.Skip(rest); err != nil {
 			return nil, fmt.Errorf("field %q: %w", name, err)
@@ -154,6 +155,25 @@ func (f *former) appendETF(dst, b []byte) ([]byte, error) {
 	return etf.AppendNil(dst), nil
 }
 
+// readField reads the name of field i, the pair that b begins with; its value
+// follows in rest.
+func readField(b []byte, i int) (name, rest []byte, err error) {
+	const head = 7 // 104 2 109 and the length of the name: most fields begin so
+	if len(b) >= head && b[0] == etf.TagSmallTuple && b[1] == 2 && b[2] == etf.TagBinary {
+		if n := uint64(binary.BigEndian.Uint32(b[3:])); n <= uint64(len(b)-head) {
+			return b[head : head+n : head+n], b[head+n:], nil
+		}
+	}
+	arity, rest, err := etf.ReadTupleHeader(b)
+	if err != nil || arity != 2 {
+		return nil, nil, fmt.Errorf("element %d of the row is not {Name, Value}", i)
+	}
+	if name, rest, err = etf.ReadBinary(rest); err != nil {
+		return nil, nil, fmt.Errorf("name %d of the row: %w", i, err)
+	}
+	return name, rest, nil
+}
+
 // appendMsgpack appends the row in a MessagePack payload: a map.
 func (f *former) appendMsgpack(dst, b []byte) ([]byte, error) {
 	n, b, err := msgpack.ReadMapHeader(b)
@@ -162,19 +182,34 @@ func (f *former) appendMsgpack(dst, b []byte) ([]byte, error) {
 	}
 	dst = etf.AppendListHeader(dst, n)
 	for i := range n {
-		name, rest, err := msgpack.ReadStr(b)
+		name, rest, err := readName(b)
 		if err != nil {
 			return nil, fmt.Errorf("name %d of the row: %w", i, err)
+		}
+		dst = f.appendName(dst, name)
+		var plain bool
+		if dst, b, plain = plainMsgpack(dst, rest); plain {
+			continue
 		}
 		if b, err = msgpack.Skip(rest); err != nil {
 			return nil, fmt.Errorf("field %q: %w", name, err)
 		}
 		cell := rest[:len(rest)-len(b)]
-		if dst, err = appendMsgpackCell(f.appendName(dst, name), cell); err != nil {
+		if dst, err = appendMsgpackCell(dst, cell); err != nil {
 			return nil, fmt.Errorf("field %q: %w", name, err)
 		}
 	}
 	return etf.AppendNil(dst), nil
+}
+
+// readName reads a str, mostly one of up to 31 bytes.
+func readName(b []byte) (name, rest []byte, err error) {
+	if len(b) > 0 && b[0]>>5 == 5 {
+		if n := 1 + int(b[0]&31); n <= len(b) {
+			return b[1:n:n], b[n:], nil
+		}
+	}
+	return msgpack.ReadStr(b)
 }
 
 // appendName begins a field, in the form that has names.
