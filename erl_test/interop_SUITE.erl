@@ -44,9 +44,9 @@ reconnects() ->
 init_per_suite(Config0) ->
     _ = test_program:executable(),
     Started = erlang:monotonic_time(second),
+    Prepared = maps:from_list(at_once(fun(R) -> {R, prepared(interop_beam:prepare(R))} end, releases())),
     Epmd = interop_node:start_epmd(test_program:directory(Config0, "epmd-log")),
     Config = [{epmd, Epmd}, {started, Started} | Config0],
-    Prepared = maps:from_list(at_once(fun(R) -> {R, prepared(interop_beam:prepare(R))} end, releases())),
     %% What waits for time does so beside the cases of all releases; they ask for the outcome at last.
     Ticks = maps:from_list([
         {{R, Seconds}, spawn(fun() -> tell(ticktime(Seconds, Ms, maps:get(R, Prepared), Config)) end)}
