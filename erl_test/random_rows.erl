@@ -53,7 +53,19 @@ rows(Schema, Oddness) ->
 
 %% More rows of the same shapes than what is remembered of rows lasts for.
 replicated(Rows, 1) -> Rows;
-replicated(Rows, Copies) -> [{<<Key/binary, Copy>>, Stored} || Copy <- lists:seq(1, Copies), {Key, Stored} <- Rows].
+replicated(Rows, Copies) -> [{<<Key/binary, Copy>>, copy(Copy rem 4, Stored)} || Copy <- lists:seq(1, Copies), {Key, Stored} <- Rows].
+
+%% Some copies have another name of the same length.
+copy(2, {row, Encoding, [{Name, Value} | Fields], Damage}) ->
+    {row, Encoding, [{twin(Name), Value} | Fields], Damage};
+copy(3, {row, Encoding, Fields, Damage}) when Fields =/= [] ->
+    {Front, [{Name, Value} | Back]} = lists:split(length(Fields) div 2, Fields),
+    {row, Encoding, Front ++ [{twin(Name), Value} | Back], Damage};
+copy(_, Stored) ->
+    Stored.
+
+twin(<<>>) -> <<>>;
+twin(<<First, Rest/binary>>) -> <<(First bxor 1), Rest/binary>>.
 
 %% Few enough to meet again, and such that one is often the beginning of another.
 short_key() -> ?LET(Bytes, ?LET(N, frequency([{1, range(0, 2)}, {4, range(3, 6)}]), vector(N, oneof([0, $a, $b, 255]))), list_to_binary(Bytes)).

@@ -4,14 +4,14 @@
 -include_lib("common_test/include/ct.hrl").
 
 -export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
--export([as_evaluated/1, every_odd_value/1, little_is_kept/1]).
+-export([as_evaluated/1, every_odd_value/1, one_view_of_ranges/1, little_is_kept/1]).
 
 suite() -> [{timetrap, {seconds, 300}}].
 
 all() -> [{group, port}, {group, node}].
 
 groups() ->
-    Cases = [as_evaluated, every_odd_value, little_is_kept],
+    Cases = [as_evaluated, every_odd_value, one_view_of_ranges, little_is_kept],
     [{port, [], Cases}, {node, [], Cases}].
 
 init_per_suite(Config) ->
@@ -23,7 +23,7 @@ end_per_suite(_Config) ->
 
 init_per_group(port, Config) ->
     {ok, _} = application:ensure_all_started(scanode),
-    [{target, #{}}, {tables, 150} | Config];
+    [{target, #{}}, {tables, 200} | Config];
 init_per_group(node, Config) ->
     #{node := Node} = Program = test_node:start(Config),
     [{target, #{node => Node}}, {program, Program}, {tables, 15} | Config].
@@ -82,6 +82,23 @@ every_odd_value(Config) ->
     Queries = counters:new(1, []),
     ok = prop_rows:every_odd_value(Db, fun(_, _, _) -> counters:add(Queries, 1, 1) end),
     ct:log("~b queries", [counters:get(Queries, 1)]),
+    ok = scanode:close(Db).
+
+%% What is written while the first range is folded over is not seen in the others.
+one_view_of_ranges(Config) ->
+    Db = open(Config, ?FUNCTION_NAME),
+    Rows = [{<<N:32>>, <<"old">>} || N <- lists:seq(1, 300)],
+    ok = scanode:write(Db, [{put, Key, Value} || {Key, Value} <- Rows], #{}),
+    Change = fun
+        (Row, []) ->
+            ok = scanode:write(Db, [{delete, Key} || {Key, _} <- Rows] ++ [{put, <<N:32, 0>>, <<"new">>} || N <- lists:seq(1, 300)], #{}),
+            [Row];
+        (Row, Folded) ->
+            [Row | Folded]
+    end,
+    Ranges = [{<<200:32>>, undefined}, {<<100:32>>, <<200:32>>}, {undefined, <<100:32>>}],
+    Want = lists:append([[Row || {Key, _} = Row <- Rows, Key >= From, Key < To] || {From, To} <- [{<<200:32>>, <<255>>}, {<<100:32>>, <<200:32>>}, {<<>>, <<100:32>>}]]),
+    Want = lists:reverse(scanode:fold(Db, Change, [], #{ranges => Ranges, max_batch_bytes => 1, max_unacked_bytes => 1})),
     ok = scanode:close(Db).
 
 -define(KEPT_ROWS, 20000).
