@@ -1,9 +1,9 @@
 package lsm
 
 import (
-	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -20,7 +20,7 @@ import (
 func (s *store) Close() error {
 	before := s.state.Swap(stateClosed)
 	if before == stateClosed {
-		return fmt.Errorf("lsm: %w", storage.ErrClosed)
+		return failed(storage.ErrClosed)
 	}
 	quiet := s.bounded(func() {
 		s.calls.Lock() // once nobody is in, nobody comes in
@@ -42,6 +42,10 @@ func (s *store) Close() error {
 		}
 	})
 
+	safe := false // whether what can fail from here on loses nothing
+	if quiet && s.cause() == nil {
+		safe = s.settle()
+	}
 	var err error
 	if iters == 0 {
 		err = s.finish()
@@ -51,25 +55,107 @@ func (s *store) Close() error {
 	if before == stateParked {
 		return nil // its owner knows; nothing was lost now
 	}
-	if cause := s.cause(); cause != nil {
+	if cause := s.cause(); cause != nil && !safe {
 		err = cause
+	} else if cause != nil {
+		s.log(LevelError, "close: "+cause.Error())
+		err = nil
 	}
 	if err != nil {
-		return fmt.Errorf("lsm: close %s: %w", s.dir, err)
+		return failedf("close %s: %w", s.dir, bare(err))
 	}
 	return nil
 }
 
+// Bounds of the flush in Close. Beyond them the log is left to the next Open,
+// durable and with a clean end.
+const (
+	maxClosingFlush     = 128 << 20 // bytes of memtables
+	maxClosingFlushTime = 4 * time.Second
+)
+
+// settle makes everything durable, and then tries to flush it to tables: a log
+// is replayed at the next Open, costs room on the disk, and shows damage less
+// well than a table. It reports whether everything is durable.
+func (s *store) settle() (durable bool) {
+	if !s.written.Load() {
+		return true // the log is empty
+	}
+	var err error
+	if !s.bounded(func() { err = s.db.LogData(nil, pebble.Sync) }) || err != nil || s.cause() != nil {
+		return false
+	}
+	s.bounded(s.flushForClose)
+	return true
+}
+
+// flushForClose flushes the memtables unless that would take long or fails.
+func (s *store) flushForClose() {
+	timer := time.NewTimer(maxClosingFlushTime)
+	defer timer.Stop()
+	tick := time.NewTicker(pollStall)
+	defer tick.Stop()
+	// Asked for a flush now, pebble might wait for another one, for as long as
+	// that takes.
+	for s.wouldStall() {
+		select {
+		case <-tick.C:
+		case <-timer.C:
+			return
+		case <-s.flushFailed:
+			return
+		case <-s.parked:
+			return
+		}
+	}
+	if s.flushFailures.Load() > 0 || s.db.Metrics().MemTable.Size > maxClosingFlush {
+		return
+	}
+	flushed, err := s.db.AsyncFlush()
+	if err != nil {
+		return
+	}
+	select {
+	case <-flushed:
+	case <-timer.C:
+	case <-s.flushFailed:
+	case <-s.parked:
+	}
+}
+
+// pollStall is how often Close looks whether a flush under way has ended.
+const pollStall = 10 * time.Millisecond
+
+// wouldStall reports whether pebble would hold up a writer now.
+func (s *store) wouldStall() bool {
+	m := s.db.Metrics()
+	return m.MemTable.Size >= stopWritesBuffers*s.bufferBytes || m.Levels[0].Sublevels >= stopWritesSublevels
+}
+
+// tidy removes the logs that pebble, closed now, has kept to use them again, and
+// gives back what was preallocated for the last one.
+func (s *store) tidy() {
+	fs := s.engine.fs
+	least, err := checkManifest(fs, s.dir, mark{})
+	if err != nil {
+		return // Open will say so
+	}
+	logs, _ := listLogs(fs, s.dir)
+	for _, num := range logs {
+		path := fs.PathJoin(s.dir, logName(num))
+		if num < least {
+			_ = s.fence.Remove(path)
+		} else {
+			s.fence.trim(path)
+		}
+	}
+}
+
 // part gives the directory back while pebble stays open for iterators.
 func (s *store) part() error {
-	var err error
-	if s.cause() == nil {
-		s.bounded(func() { err = s.db.LogData(nil, pebble.Sync) })
-	}
 	s.fence.barrier()
-	if uerr := s.fence.unlock(); err == nil {
-		err = uerr
-	}
+	s.fence.synced.close(s.cause() == nil)
+	err := s.fence.unlock()
 	s.engine.unregister(s.dir)
 	s.mu.Lock()
 	s.lingering = s.iters > 0
@@ -89,6 +175,8 @@ func (s *store) finish() error {
 		// Pebble lost a lock to a failure and will not come back. Its memory
 		// and goroutines are lost, its files and the directory are not.
 		s.member.Unregister()
+	} else if err == nil {
+		s.tidy() // the fence is up if there was a cause
 	}
 	if cerr := s.release(); err == nil {
 		err = cerr
@@ -100,6 +188,7 @@ func (s *store) finish() error {
 // left open.
 func (s *store) release() error {
 	s.fence.barrier()
+	s.fence.synced.close(s.cause() == nil)
 	err := s.fence.unlock()
 	s.fence.drop()
 	s.engine.unregister(s.dir)

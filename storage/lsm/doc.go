@@ -9,8 +9,9 @@
 //
 // # On disk
 //
-// A directory holds Pebble's files and SCANODE, which makes it ours (see
-// markerName). Keys are stored as they are, but for an empty one or one that
+// A directory holds Pebble's files, SCANODE, which makes it ours (see
+// markerName), and SYNCED, which says how much of log and manifest is durable
+// (see syncedName). Keys are stored as they are, but for an empty one or one that
 // begins with a zero byte: these carry one more zero byte in front (see
 // storedKey). Values are stored as they are.
 //
@@ -35,8 +36,21 @@
 //
 // A table block that cannot be read fails the call that needs it, with
 // ErrCorrupt when its checksum is wrong, and parks nothing: other ranges can
-// still be read. A log ends at its first bad record, as loss of power leaves it;
-// so does the last record of a manifest.
+// still be read.
+//
+// Open refuses a store with ErrCorrupt when its log or its manifest is known to
+// be damaged where it was synced, or the log is missing. Close flushes the log
+// to tables where that is a matter of seconds, so it is seldom anything but
+// empty. Of a store that was not closed this is known:
+//
+//   - after a crash of the process, everything that was synced
+//   - after loss of power, what SYNCED and the log itself told when their bytes
+//     reached the disk, usually all but the last seconds
+//
+// What is not known to have been synced may be torn, and the log then ends at its
+// first bad record, as loss of power leaves it. Damage there cannot be told from
+// that. Nor can it when SYNCED is gone or damaged as well; removing it is the
+// way to open what is left of a store that Open refuses for a torn end.
 //
 // # Goroutines and lifetimes
 //
@@ -49,7 +63,7 @@
 //
 // # Memory
 //
-// The block cache is Engine's (Config.CacheBytes). A store holds up to four
+// The block cache is Engine's (Config.CacheBytes). A store holds up to three
 // write buffers (option write_buffer_size); they begin at 256 KiB and grow.
 //
 // # Source of truth

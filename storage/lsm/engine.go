@@ -97,18 +97,21 @@ func (e *Engine) Close() {
 func (e *Engine) Open(dir string, o storage.Options) (storage.Store, error) {
 	set, err := parseSettings(o.Engine)
 	if err != nil {
-		return nil, err
+		return nil, failed(err)
 	}
 	dir = filepath.Clean(dir)
 	s, err := e.openDir(dir, set, o)
 	if err != nil {
-		return nil, fmt.Errorf("lsm: open %s: %w", dir, err)
+		return nil, failedf("open %s: %w", dir, bare(err))
 	}
 	return s, nil
 }
 
 func (e *Engine) openDir(dir string, set settings, o storage.Options) (*store, error) {
 	if err := e.permit(dir, o); err != nil {
+		return nil, err
+	}
+	if err := notInside(e.fs, dir); err != nil {
 		return nil, err
 	}
 	if o.CreateIfMissing {
@@ -159,7 +162,15 @@ func (e *Engine) start(s *store, set settings, o storage.Options) error {
 			return err
 		}
 	}
-	if err := checkManifest(e.fs, s.dir); err != nil {
+	if err := s.fence.synced.open(e.fs, e.fs.PathJoin(s.dir, syncedName)); err != nil {
+		return err
+	}
+	was := s.fence.synced.now
+	least, err := checkManifest(e.fs, s.dir, was.manifest)
+	if err == nil {
+		err = checkLogs(e.fs, s.dir, least, was.log)
+	}
+	if err != nil {
 		return err
 	}
 	var db *pebble.DB
@@ -168,8 +179,9 @@ func (e *Engine) start(s *store, set settings, o storage.Options) error {
 	} else {
 		err = nil // still pebble's; the cause tells
 	}
-	if cause := s.cause(); cause != nil {
-		err = cause
+	// ErrParked is for those who have a store.
+	if p := s.parkErr.Load(); p != nil {
+		err = p.cause
 	}
 	switch {
 	case err == nil:
@@ -184,7 +196,7 @@ func (e *Engine) start(s *store, set settings, o storage.Options) error {
 // lockError tells a lock that is held from a disk that fails.
 func lockError(err error) error {
 	switch {
-	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EACCES):
+	case errors.Is(err, syscall.EAGAIN):
 		return fmt.Errorf("%w: another process has it open", storage.ErrLocked)
 	case strings.Contains(err.Error(), "lock held by current process"): // by another Engine
 		return fmt.Errorf("%w: this process has it open", storage.ErrLocked)

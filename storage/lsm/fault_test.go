@@ -45,6 +45,11 @@ func (i *injector) MaybeError(op errorfs.Op) error {
 	return nil
 }
 
+// failTables fails what touches a table.
+func failTables(_ int, op errorfs.Op) bool { return strings.HasSuffix(op.Path, ".sst") }
+
+func wrapFaults(fs vfs.FS, inj *injector) vfs.FS { return errorfs.Wrap(fs, inj) }
+
 func (i *injector) arm(fail func(n int, op errorfs.Op) bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -50,6 +51,7 @@ type fence struct {
 	void    *vfs.MemFS // what is created behind the fence
 
 	readErrors atomic.Int64
+	synced     syncedFile
 
 	mu    sync.Mutex
 	files map[*fenceFile]struct{} // open files, for drop
@@ -249,6 +251,24 @@ func (f *fence) Rename(oldname, newname string) error {
 		_ = f.void.Rename(f.voidName(oldname), f.voidName(newname))
 	}
 	return err
+}
+
+// trim gives back the room that was preallocated for a file and lies behind its
+// end. It need not succeed.
+func (f *fence) trim(name string) {
+	if !f.enter() {
+		return
+	}
+	defer f.leave()
+	file, err := f.FS.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if fd := file.Fd(); err == nil && fd != vfs.InvalidFd {
+		_ = syscall.Ftruncate(int(fd), info.Size())
+	}
 }
 
 // Link implements vfs.FS. Only checkpoints link; behind the fence there are

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -11,10 +12,11 @@ import (
 // fenceFile is a file of the disk seen through the fence.
 type fenceFile struct {
 	vfs.File
-	f    *fence
-	name string
-	once sync.Once
-	err  error
+	f       *fence
+	name    string
+	written atomic.Int64 // bytes, of files that are written from their beginning
+	once    sync.Once
+	err     error
 }
 
 // write runs op, which changes the file, when the fence is down. Behind the
@@ -40,7 +42,9 @@ func (w *fenceFile) Write(p []byte) (int, error) {
 	n := len(p)
 	err := w.write("write", func() (err error) {
 		var m int
-		if m, err = w.File.Write(p); err != nil && !w.f.critical(w.name) {
+		m, err = w.File.Write(p)
+		w.written.Add(int64(m))
+		if err != nil && !w.f.critical(w.name) {
 			n = m
 		}
 		return err
@@ -74,10 +78,22 @@ func (w *fenceFile) Preallocate(offset, length int64) error {
 }
 
 // Sync implements vfs.File.
-func (w *fenceFile) Sync() error { return w.write("sync", w.File.Sync) }
+func (w *fenceFile) Sync() error { return w.sync(w.File.Sync) }
 
 // SyncData implements vfs.File.
-func (w *fenceFile) SyncData() error { return w.write("sync", w.File.SyncData) }
+func (w *fenceFile) SyncData() error { return w.sync(w.File.SyncData) }
+
+// sync runs op, which syncs the file, and notes how much that was.
+func (w *fenceFile) sync(op func() error) error {
+	return w.write("sync", func() error {
+		n := w.written.Load()
+		err := op()
+		if err == nil && w.f.PathDir(w.name) == w.f.dir {
+			w.f.synced.note(w.f.PathBase(w.name), n)
+		}
+		return err
+	})
+}
 
 // SyncTo implements vfs.File.
 func (w *fenceFile) SyncTo(length int64) (full bool, err error) {

@@ -73,10 +73,10 @@ func FuzzChunks(f *testing.F) {
 			ends = append(ends, buf.Len())
 		}
 		data := buf.Bytes()
-		if len(data) > manifestBlock {
-			data = data[:manifestBlock]
+		if len(data) > recordBlock {
+			data = data[:recordBlock]
 		}
-		if end := goodChunks(data); end != len(data) && len(data)-end >= chunkHeader {
+		if end := goodChunks(data, func([]byte) {}); end != len(data) && len(data)-end >= chunkHeader {
 			t.Fatalf("good up to %d of %d", end, len(data))
 		}
 		if len(a)+len(b) > 30000 || ends[0] == 0 {
@@ -84,7 +84,7 @@ func FuzzChunks(f *testing.F) {
 		}
 		at := int(where) % ends[0] // somewhere in the first record
 		data[at] ^= 0x40
-		end := goodChunks(data)
+		end := goodChunks(data, func([]byte) {})
 		if end != 0 {
 			t.Fatalf("good up to %d with byte %d changed", end, at)
 		}

@@ -2,10 +2,8 @@ package lsm
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
@@ -18,6 +16,7 @@ import (
 // store opens without the tables they name, and deletes them. Each record is
 // synced before the next is begun, so a good record behind a bad one means that
 // the bad one was good once. That is looked for before pebble opens the file.
+// Of the last record only SYNCED can tell that it was good.
 //
 // A manifest is a list of blocks of 32 KiB, which hold chunks:
 //
@@ -28,57 +27,99 @@ import (
 // chunk does not cross blocks; less than a header at the end of one is unused.
 const (
 	chunkHeader    = 7
-	manifestBlock  = 32 << 10
+	recordBlock    = 32 << 10
 	chunkFull      = 1
 	chunkFirst     = 2
 	chunkLast      = 4 // the highest type
 	manifestMarker = "manifest"
 )
 
-// checkManifest returns an error that wraps ErrCorrupt when the manifest of the
-// store in dir is missing or damaged before its last record.
-func checkManifest(fsys vfs.FS, dir string) error {
-	name, err := atomicfs.ReadMarker(fsys, dir, manifestMarker)
-	if err != nil || name == "" {
-		return err
+// manifestReader finds out how far a manifest is good, and what it says about
+// logs.
+type manifestReader struct {
+	end     int64 // where the good chunks end
+	ended   bool  // end is final
+	follows bool  // a good record lies behind end
+	minLog  uint64
+}
+
+// block looks at the next block, which begins at base.
+func (r *manifestReader) block(b []byte, base int64) {
+	at := 0
+	if !r.ended {
+		at = goodChunks(b, func(payload []byte) { r.minLog = max(r.minLog, minLog(payload)) })
+		r.end = base + int64(at)
+		switch {
+		case len(b) == recordBlock && len(b)-at < chunkHeader:
+			r.end = base + recordBlock
+		case len(b) == recordBlock || at < len(b):
+			r.ended = true
+			at++
+		}
 	}
-	f, err := fsys.Open(fsys.PathJoin(dir, name))
-	if err != nil {
-		if isNotExist(err) {
-			return fmt.Errorf("%w: %s is missing", storage.ErrCorrupt, name)
-		}
-		return err
-	}
-	defer f.Close()
-	bad := int64(-1) // where the first bad chunk begins
-	block := make([]byte, manifestBlock)
-	for base := int64(0); ; base += manifestBlock {
-		n, err := io.ReadFull(f, block)
-		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
-			return err
-		}
-		at := 0
-		if bad < 0 {
-			if at = goodChunks(block[:n]); n-at >= chunkHeader || n < manifestBlock && at < n {
-				bad = base + int64(at)
-				at++
-			}
-		}
-		if bad >= 0 && startsRecord(block[:n], at) {
-			return fmt.Errorf("%w: %s is damaged at byte %d", storage.ErrCorrupt, name, bad)
-		}
-		if n < manifestBlock {
-			return nil
-		}
+	if r.ended && !r.follows {
+		r.follows = startsRecord(b, at)
 	}
 }
 
-// goodChunks returns where the good chunks at the beginning of a block end.
-func goodChunks(b []byte) (end int) {
+// checkManifest reads the manifest of the store in dir and returns the number of
+// the first log that must be replayed. s says how much of which manifest was
+// synced. The error wraps ErrCorrupt when the manifest is missing or damaged.
+func checkManifest(fsys vfs.FS, dir string, s mark) (minLog uint64, err error) {
+	name, err := atomicfs.ReadMarker(fsys, dir, manifestMarker)
+	if err != nil || name == "" {
+		return 0, err
+	}
+	var r manifestReader
+	length, err := eachBlock(fsys, fsys.PathJoin(dir, name), r.block)
+	switch num, _ := walFile(name); {
+	case isNotExist(err):
+		return 0, fmt.Errorf("%w: %s is missing", storage.ErrCorrupt, name)
+	case err != nil:
+		return 0, err
+	case r.follows:
+		return 0, fmt.Errorf("%w: %s is damaged at byte %d of %d", storage.ErrCorrupt, name, r.end, length)
+	case num == s.num && r.end < s.size:
+		return 0, fmt.Errorf("%w: %s cannot be read from byte %d of %d on, but %d bytes of it were synced",
+			storage.ErrCorrupt, name, r.end, length, s.size)
+	}
+	return r.minLog, nil
+}
+
+// minLog reads the number of the first log that must be replayed from the
+// beginning of a record, 0 if there is none. A record is a list of fields, each
+// a varint tag and a value; in front are the name of the order of keys (tag 1,
+// a length and bytes) and that number (tag 2).
+func minLog(record []byte) uint64 {
+	tag, n := binary.Uvarint(record)
+	if n > 0 && tag == 1 {
+		length, m := binary.Uvarint(record[n:])
+		if m <= 0 || length > uint64(len(record)-n-m) {
+			return 0
+		}
+		record = record[n+m+int(length):]
+		tag, n = binary.Uvarint(record)
+	}
+	if n <= 0 || tag != 2 {
+		return 0
+	}
+	num, m := binary.Uvarint(record[n:])
+	if m <= 0 {
+		return 0
+	}
+	return num
+}
+
+// goodChunks returns where the good chunks at the beginning of a block end. It
+// calls record with the payload of each that begins a record.
+func goodChunks(b []byte, record func(payload []byte)) (end int) {
 	for {
 		size, ok := chunk(b[end:])
 		if !ok {
 			return end
+		}
+		if t := b[end+6]; t == chunkFull || t == chunkFirst {
+			record(b[end+chunkHeader : end+size])
 		}
 		end += size
 	}
@@ -109,7 +150,11 @@ func chunk(b []byte) (size int, ok bool) {
 	if size > len(b) || b[6] < chunkFull || b[6] > chunkLast {
 		return 0, false
 	}
-	c := crc32.Checksum(b[6:size], castagnoli)
-	c = (c>>15 | c<<17) + 0xa282ead8 // LevelDB's mask
-	return size, c == binary.LittleEndian.Uint32(b)
+	return size, maskedCRC(b[6:size]) == binary.LittleEndian.Uint32(b)
+}
+
+// maskedCRC is the checksum of chunks: a CRC-32C with LevelDB's mask.
+func maskedCRC(b []byte) uint32 {
+	c := crc32.Checksum(b, castagnoli)
+	return (c>>15 | c<<17) + 0xa282ead8
 }

@@ -2,10 +2,10 @@ package lsm
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -45,7 +45,7 @@ const (
 func look(fsys vfs.FS, dir string) (place, error) {
 	info, err := fsys.Stat(dir)
 	if isNotExist(err) {
-		return placeMissing, nil
+		return placeMissing, notDangling(fsys, dir)
 	}
 	if err != nil {
 		return 0, err
@@ -85,7 +85,57 @@ func look(fsys vfs.FS, dir string) (place, error) {
 	return finished(names)
 }
 
-func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+// notDangling returns an error that wraps ErrForeign when path, or a directory
+// above it, is a symbolic link to what is not there.
+func notDangling(fsys vfs.FS, path string) error {
+	if vfs.Root(fsys) != vfs.Default {
+		return nil
+	}
+	for p := path; ; p = filepath.Dir(p) {
+		if _, err := os.Stat(p); !isNotExist(err) || p == filepath.Dir(p) {
+			return nil
+		}
+		if target, err := os.Readlink(p); err == nil {
+			return fmt.Errorf("%w: %s is a link to %s, which does not exist", storage.ErrForeign, p, target)
+		}
+	}
+}
+
+// realName returns dir with its symbolic links resolved, as far as it exists.
+func realName(fsys vfs.FS, dir string) string {
+	if vfs.Root(fsys) != vfs.Default {
+		return dir
+	}
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	rest := ""
+	for p := dir; ; p = filepath.Dir(p) {
+		if real, err := filepath.EvalSymlinks(p); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if p == filepath.Dir(p) {
+			return dir
+		}
+		rest = filepath.Join(filepath.Base(p), rest)
+	}
+}
+
+// notInside returns an error that wraps ErrForeign when dir lies in a directory
+// of a store of ours, which expects no strange files there. What cannot be
+// looked into is taken for no store.
+func notInside(fsys vfs.FS, dir string) error {
+	for p := realName(fsys, dir); ; {
+		parent := fsys.PathDir(p)
+		if parent == p {
+			return nil
+		}
+		if _, err := fsys.Stat(fsys.PathJoin(parent, markerName)); err == nil {
+			return fmt.Errorf("%w: it lies inside the store %s", storage.ErrForeign, parent)
+		}
+		p = parent
+	}
+}
 
 // finished tells a complete store from one whose creation was cut short. Pebble
 // names its manifest in a file marker.manifest.…; logs and tables come after it.

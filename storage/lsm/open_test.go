@@ -3,6 +3,7 @@ package lsm
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -132,6 +134,74 @@ func TestPathIsFile(t *testing.T) {
 	}
 }
 
+// lockDenied is a file system whose LOCK may not be written.
+type lockDenied struct{ vfs.FS }
+
+// Lock implements vfs.FS.
+func (lockDenied) Lock(name string) (io.Closer, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EACCES}
+}
+
+// TestOpenSaysWhatFailed: what the disk says of an open comes out as it is.
+func TestOpenSaysWhatFailed(t *testing.T) {
+	_, err := engine(t, lockDenied{vfs.NewMem()}).Open("/db", storage.Options{CreateIfMissing: true})
+	if !errors.Is(err, fs.ErrPermission) || errors.Is(err, storage.ErrLocked) {
+		t.Errorf("LOCK without permission: %v", err)
+	}
+	for at := range 40 {
+		inj := &injector{reads: true}
+		e := engine(t, errorfs.Wrap(vfs.NewMem(), inj))
+		inj.arm(func(n int, _ errorfs.Op) bool { return n == at })
+		s, err := e.Open("/db", storage.Options{CreateIfMissing: true})
+		inj.arm(nil)
+		if err == nil {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if errors.Is(err, storage.ErrParked) || !errors.Is(err, errDisk) || strings.Count(err.Error(), "lsm: ") != 1 {
+			t.Errorf("operation %d: %v", at, err)
+		}
+	}
+}
+
+// TestOddPlaces opens what is no place for a store.
+func TestOddPlaces(t *testing.T) {
+	root := t.TempDir()
+	e := engine(t, nil)
+	link := filepath.Join(root, "link")
+	if err := os.Symlink(filepath.Join(root, "gone"), link); err != nil {
+		t.Fatal(err)
+	}
+	s := openIn(t, e, filepath.Join(root, "x"))
+	defer s.Close()
+	other := filepath.Join(root, "other")
+	if err := os.Symlink(filepath.Join(root, "x"), other); err != nil {
+		t.Fatal(err)
+	}
+	for dir, text := range map[string]string{
+		link:                            "which does not exist",
+		filepath.Join(link, "sub"):      "which does not exist",
+		filepath.Join(root, "x", "sub"): "inside the store " + filepath.Join(root, "x"),
+		filepath.Join(root, "x/a/b"):    "inside the store",
+		filepath.Join(other, "sub"):     "inside the store",
+	} {
+		_, err := e.Open(dir, storage.Options{CreateIfMissing: true})
+		if !errors.Is(err, storage.ErrForeign) || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+	if err := s.Checkpoint(filepath.Join(other, "copy")); !errors.Is(err, storage.ErrForeign) {
+		t.Error(err)
+	}
+	for _, name := range []string{"sub", "a", "copy"} {
+		if _, err := os.Stat(filepath.Join(root, "x", name)); err == nil {
+			t.Errorf("%s was made in the store", name)
+		}
+	}
+}
+
 func TestOptionErrors(t *testing.T) {
 	e := engine(t, vfs.NewMem())
 	for _, c := range []struct {
@@ -143,7 +213,7 @@ func TestOptionErrors(t *testing.T) {
 		{"compression", int64(1)}, {"use_bloomfilter", int64(1000)}, {"use_bloomfilter", "yes"},
 	} {
 		_, err := e.Open("/db", storage.Options{CreateIfMissing: true, Engine: map[string]any{c.name: c.value}})
-		if !errors.Is(err, storage.ErrOption) || !strings.Contains(err.Error(), c.name) {
+		if !errors.Is(err, storage.ErrOption) || !strings.Contains(err.Error(), c.name) || strings.Contains(err.Error(), "\"") {
 			t.Errorf("%s = %v: %v", c.name, c.value, err)
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/cockroachdb/pebble/v2/sstable/block"
 
@@ -63,10 +65,10 @@ func parseSettings(options map[string]any) (settings, error) {
 		set, ok := optionSetters[name]
 		if !ok {
 			known := strings.Join(slices.Sorted(maps.Keys(optionSetters)), ", ")
-			return s, fmt.Errorf("lsm: %w: unknown option %q (known: %s)", storage.ErrOption, name, known)
+			return s, fmt.Errorf("%w: unknown option %s (known: %s)", storage.ErrOption, plain(name), known)
 		}
 		if err := set(&s, options[name]); err != nil {
-			return s, fmt.Errorf("lsm: %w: option %q: %v", storage.ErrOption, name, err)
+			return s, fmt.Errorf("%w: %s: %v", storage.ErrOption, name, err)
 		}
 	}
 	return s, nil
@@ -75,13 +77,26 @@ func parseSettings(options map[string]any) (settings, error) {
 func setInt(dst *int64, v any, low, high int64) error {
 	n, ok := v.(int64)
 	if !ok {
-		return fmt.Errorf("needs an integer, got %T", v)
+		return fmt.Errorf("needs an integer, got %s", plain(v))
 	}
 	if n < low || n > high {
 		return fmt.Errorf("%d is not within %d to %d", n, low, high)
 	}
 	*dst = n
 	return nil
+}
+
+// plain is a name or value as whoever gave it wrote it, cut to a bound.
+func plain(v any) string {
+	const most = 100
+	text := fmt.Sprint(v)
+	if s, ok := v.(string); ok && (s == "" || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) })) {
+		text = strconv.Quote(s)
+	}
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
 }
 
 // setCompression takes snappy, zstd or none, and eleveldb's true and false.
@@ -94,7 +109,7 @@ func setCompression(s *settings, v any) error {
 	case "none", false:
 		s.compression = block.NoCompression
 	default:
-		return fmt.Errorf("%v is none of snappy, zstd, none", v)
+		return fmt.Errorf("%s is none of snappy, zstd, none", plain(v))
 	}
 	return nil
 }
@@ -109,6 +124,9 @@ func setBloom(s *settings, v any) error {
 	case false, int64(0):
 		s.bloomBits = 0
 		return nil
+	}
+	if _, ok := v.(int64); !ok {
+		return fmt.Errorf("needs true, false or an integer, got %s", plain(v))
 	}
 	return setInt(&s.bloomBits, v, minBloomBits, maxBloomBits)
 }

@@ -23,8 +23,7 @@ const (
 // is kept. It may be called from anywhere, with any lock of pebble's held.
 func (s *store) park(cause error) {
 	s.parkOnce.Do(func() {
-		err := fmt.Errorf("%w: %w", storage.ErrParked, cause)
-		s.parkErr.Store(&err)
+		s.parkErr.Store(&parkError{cause})
 		s.state.CompareAndSwap(stateLive, stateParked)
 		s.fence.up.Store(true)
 		close(s.parked)
@@ -35,7 +34,7 @@ func (s *store) park(cause error) {
 // cause is what the store was parked for, wrapped in ErrParked, or nil.
 func (s *store) cause() error {
 	if p := s.parkErr.Load(); p != nil {
-		return *p
+		return p
 	}
 	return nil
 }
@@ -46,9 +45,9 @@ func (s *store) refusal() error {
 	case stateLive:
 		return nil
 	case stateClosed:
-		return fmt.Errorf("lsm: %w", storage.ErrClosed)
+		return failed(storage.ErrClosed)
 	}
-	return fmt.Errorf("lsm: %w", s.cause())
+	return failed(s.cause())
 }
 
 // fatal is the panic by which Logger.Fatalf leaves pebble.
@@ -69,7 +68,7 @@ func (s *store) crashed(r any) error {
 		cause = fatal{fmt.Errorf("panic in pebble: %v", r)}
 	}
 	s.park(cause.error)
-	return fmt.Errorf("lsm: %w", s.cause())
+	return failed(s.cause())
 }
 
 // bounded runs f, a call into pebble that opens or closes, with panics and
@@ -179,7 +178,12 @@ func (s *store) listener() *pebble.EventListener {
 				s.flushFailures.Store(0)
 				return
 			}
-			if s.flushFailures.Add(1) >= maxFlushFailures {
+			n := s.flushFailures.Add(1)
+			if s.state.Load() == stateClosed {
+				// Close does without: everything is in the log.
+				s.flushFailedOnce.Do(func() { close(s.flushFailed) })
+			}
+			if n >= maxFlushFailures {
 				s.park(fmt.Errorf("flush failed %d times: %w", maxFlushFailures, info.Err))
 			}
 		},
@@ -212,7 +216,7 @@ func (s *store) noCompaction() bool {
 }
 
 // delayFlush makes a flush that has failed wait before it is run again. It ends
-// when the store is parked.
+// when the store is parked or closed.
 func (s *store) delayFlush() {
 	wait := backoff(s.flushFailures.Load())
 	if wait == 0 {
@@ -223,5 +227,6 @@ func (s *store) delayFlush() {
 	select {
 	case <-timer.C:
 	case <-s.parked:
+	case <-s.quit:
 	}
 }

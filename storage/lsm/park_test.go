@@ -254,7 +254,7 @@ func TestFullDisk(t *testing.T) {
 	e := New(Config{FS: errorfs.Wrap(vfs.NewMem(), inj)})
 	defer e.Close()
 	s := openIn(t, e, "/db")
-	inj.arm(func(_ int, op errorfs.Op) bool { return strings.HasSuffix(op.Path, ".sst") })
+	inj.arm(failTables)
 	var err error
 	rows := 0
 	for err == nil {

@@ -1,7 +1,6 @@
 package lsm
 
 import (
-	"fmt"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -40,7 +39,7 @@ func (sn *snapshot) enter() error {
 	sn.mu.RLock()
 	if sn.closed {
 		sn.leave()
-		return fmt.Errorf("lsm: snapshot: %w", storage.ErrClosed)
+		return failedf("snapshot: %w", storage.ErrClosed)
 	}
 	return nil
 }
@@ -87,7 +86,7 @@ func (sn *snapshot) release() (err error) {
 	sn.mu.Lock()
 	defer sn.mu.Unlock()
 	if sn.closed {
-		return fmt.Errorf("lsm: snapshot: %w", storage.ErrClosed)
+		return failedf("snapshot: %w", storage.ErrClosed)
 	}
 	sn.closed = true
 	sn.s.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"scanode/storage"
 )
@@ -36,11 +37,30 @@ func (s *store) Stats() (_ storage.Stats, err error) {
 	if !st.Parked {
 		defer s.guard(&err)
 		m := s.db.Metrics()
-		st.DiskBytes = int64(m.DiskSpaceUsage())
+		st.DiskBytes = s.diskBytes()
 		st.MemoryBytes = int64(m.MemTable.Size + m.MemTable.ZombieSize)
 		st.Files = m.Total().TablesCount
 		text.WriteString(m.String())
 	}
 	st.Text = text.String()
 	return st, nil
+}
+
+// diskBytes is the room that the files of the store take, what is preallocated
+// included.
+func (s *store) diskBytes() (total int64) {
+	fs := s.engine.fs
+	names, _ := fs.List(s.dir) // nothing is counted of what cannot be read
+	for _, name := range names {
+		info, err := fs.Stat(fs.PathJoin(s.dir, name))
+		if err != nil {
+			continue // removed meanwhile
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); ok {
+			total += st.Blocks * 512
+		} else {
+			total += info.Size()
+		}
+	}
+	return total
 }

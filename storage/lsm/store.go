@@ -3,7 +3,6 @@ package lsm
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -24,14 +23,20 @@ type store struct {
 	lock   *pebble.Lock
 	db     *pebble.DB
 
+	bufferBytes uint64 // the option write_buffer_size
+
 	state    atomic.Uint32
 	parkOnce sync.Once
-	parkErr  atomic.Pointer[error]
+	parkErr  atomic.Pointer[parkError]
 	parked   chan struct{} // closed by park
 
 	// calls is read-held by every call into db but those of iterators, which
 	// keep the database open instead. Close locks it once to wait for them.
 	calls sync.RWMutex
+
+	written         atomic.Bool   // a batch was begun
+	flushFailed     chan struct{} // closed when a flush fails in Close
+	flushFailedOnce sync.Once
 
 	// abandoned says that pebble must not be closed, see Close.
 	abandoned atomic.Bool
@@ -56,12 +61,13 @@ type store struct {
 
 func newStore(e *Engine, dir string) *store {
 	s := &store{
-		engine:    e,
-		dir:       dir,
-		parked:    make(chan struct{}),
-		commits:   make(chan *commit),
-		quit:      make(chan struct{}),
-		snapshots: make(map[*snapshot]struct{}),
+		engine:      e,
+		dir:         dir,
+		parked:      make(chan struct{}),
+		flushFailed: make(chan struct{}),
+		commits:     make(chan *commit),
+		quit:        make(chan struct{}),
+		snapshots:   make(map[*snapshot]struct{}),
 	}
 	s.fence = newFence(e.fs, dir, s.park, s.delayFlush)
 	s.member = e.compactor.join(s.noCompaction)
@@ -70,19 +76,29 @@ func newStore(e *Engine, dir string) *store {
 
 func (s *store) log(l Level, msg string) { s.engine.log(l, s.dir+": "+msg) }
 
+// Pebble holds up writers while this many write buffers are full, or level 0 is
+// this many tables deep.
+const (
+	stopWritesBuffers   = 2
+	stopWritesSublevels = 12
+)
+
 // options are pebble's options for a store with these settings.
 func (s *store) options(set settings) *pebble.Options {
 	e := s.engine
+	s.bufferBytes = uint64(set.writeBufferBytes)
 	o := &pebble.Options{
-		Cache:                      e.cache,
-		FileCache:                  e.fileCache,
-		FS:                         s.fence,
-		Lock:                       s.lock,
-		Logger:                     logger{s},
-		EventListener:              s.listener(),
-		FormatMajorVersion:         pebble.FormatNewest,
-		MemTableSize:               uint64(set.writeBufferBytes),
-		CompactionConcurrencyRange: func() (int, int) { return 1, 2 },
+		Cache:                       e.cache,
+		FileCache:                   e.fileCache,
+		FS:                          s.fence,
+		Lock:                        s.lock,
+		Logger:                      logger{s},
+		EventListener:               s.listener(),
+		FormatMajorVersion:          pebble.FormatNewest,
+		MemTableSize:                uint64(set.writeBufferBytes),
+		MemTableStopWritesThreshold: stopWritesBuffers,
+		L0StopWritesThreshold:       stopWritesSublevels,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
 	}
 	// Reads that start compactions would make iterators write.
 	o.Experimental.ReadSamplingMultiplier = -1
@@ -106,13 +122,13 @@ func (s *store) translate(err error) error {
 	case errors.Is(err, pebble.ErrNotFound):
 		return storage.ErrNotFound
 	case errors.Is(err, storage.ErrParked):
-		return fmt.Errorf("lsm: %w", err)
+		return failed(err)
 	case s.state.Load() != stateLive:
 		return s.refusal() // whatever it is, it came of that
 	case pebble.IsCorruptionError(err):
-		return fmt.Errorf("lsm: %w: %w", storage.ErrCorrupt, err)
+		return failedf("%w: %w", storage.ErrCorrupt, bare(err))
 	}
-	return fmt.Errorf("lsm: %w", err)
+	return failed(err)
 }
 
 // enter begins a call into pebble; leave must follow when it returns nil. The
@@ -190,7 +206,7 @@ func (s *store) newBatch(ops []storage.Op) (*pebble.Batch, error) {
 	for i := range ops {
 		// A kind byte, two varint lengths and perhaps a zero byte come with each.
 		if size += 12 + len(ops[i].Key) + len(ops[i].Value); size > maxBatchBytes {
-			return nil, fmt.Errorf("lsm: batch of more than %d bytes", maxBatchBytes)
+			return nil, failedf("batch of more than %d bytes", maxBatchBytes)
 		}
 	}
 	b := s.db.NewBatchWithSize(size)
@@ -212,12 +228,12 @@ func (s *store) newBatch(ops []storage.Op) (*pebble.Batch, error) {
 		}
 		if err != nil {
 			_ = b.Close()
-			return nil, fmt.Errorf("lsm: %w", err)
+			return nil, failed(err)
 		}
 	}
 	if len(ops) == 0 {
 		if err := b.LogData(nil, nil); err != nil {
-			return nil, fmt.Errorf("lsm: %w", err)
+			return nil, failed(err)
 		}
 	}
 	return b, nil
@@ -231,6 +247,7 @@ func (s *store) newBatch(ops []storage.Op) (*pebble.Batch, error) {
 // caller has entered is left by that goroutine, so Close knows of it even when
 // the caller is gone: closing pebble frees the memory it is writing to.
 func (s *store) commit(b *pebble.Batch, sync bool) error {
+	s.written.Store(true)
 	c := &commit{batch: b, wo: pebble.NoSync, done: make(chan error, 1)}
 	if sync {
 		c.wo = pebble.Sync
@@ -246,7 +263,7 @@ func (s *store) commit(b *pebble.Batch, sync bool) error {
 	case <-s.parked:
 	}
 	if cause := s.cause(); cause != nil {
-		return fmt.Errorf("lsm: %w: %w", storage.ErrUnknown, cause)
+		return failedf("%w: %w", storage.ErrUnknown, cause)
 	}
 	return s.translate(err) // pebble returns only what it finds before it begins
 }
@@ -298,10 +315,10 @@ func (s *store) Checkpoint(dir string) error {
 	defer s.leave()
 	fs := s.engine.fs
 	if _, err := fs.Stat(dir); err == nil {
-		return fmt.Errorf("lsm: checkpoint %s: %w", dir, storage.ErrExists)
+		return failedf("checkpoint %s: %w", dir, storage.ErrExists)
 	}
-	if strings.HasPrefix(dir, s.dir+"/") {
-		return fmt.Errorf("lsm: checkpoint %s lies in the store", dir)
+	if err := notInside(fs, dir); err != nil {
+		return failedf("checkpoint %s: %w", dir, err)
 	}
 	err := func() (err error) {
 		defer s.guard(&err)
@@ -315,7 +332,7 @@ func (s *store) Checkpoint(dir string) error {
 	}
 	if err != nil {
 		_ = fs.RemoveAll(dir)
-		return s.translate(fmt.Errorf("checkpoint %s: %w", dir, err))
+		return s.translate(fmt.Errorf("checkpoint %s: %w", dir, bare(err)))
 	}
 	return nil
 }
