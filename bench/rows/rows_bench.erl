@@ -76,49 +76,56 @@ open(Data, Table, Size, Options) ->
 %% Queries
 
 queries(Name, Size, Tables, OsPid, Repetitions) ->
-    Queries = of_size(Name, Size),
+    Queries = [{Q, Table, Db, sides(Name, Size, Table, Q)} || Q <- of_size(Size), {Table, Db} <- Tables],
     ok = agree(Queries, Tables, Size),
     Runs = [
         {{Query, Table, Side}, once(Run, Db, OsPid)}
-     || _ <- lists:seq(1, Repetitions), #{name := Query} = Q <- Queries, {Table, Db} <- Tables, {Side, Run} <- sides(Q)
+     || _ <- lists:seq(1, Repetitions), {#{name := Query}, Table, Db, Sides} <- Queries, {Side, Run} <- Sides
     ],
     io:format("~n## ~b rows, ~s, load ~s~n~n", [Size, Name, load()]),
-    io:format("| query | table | scanode | CPU of the program | Erlang client | client / scanode | original, recorded elsewhere |~n|---|---|---|---|---|---|---|~n"),
-    [line(Q, Table, Runs) || Q <- Queries, {Table, _} <- Tables],
+    io:format(
+        "| query | table | scanode | CPU program + BEAM | Erlang client | CPU program + BEAM | client / scanode, time | CPU | original, recorded elsewhere |~n"
+        "|---|---|---|---|---|---|---|---|---|~n"
+    ),
+    [line(Q, Table, Runs) || {Q, Table, _, _} <- Queries],
     ok.
 
-%% The client of a million rows is the same over both transports, and slow.
-of_size(_, Size) when Size < 1000000 -> query:hundred_thousand();
-of_size("port", _) -> query:million();
-of_size(_, _) -> [Q#{client := none} || Q <- query:million()].
+of_size(Size) when Size < 1000000 -> query:hundred_thousand();
+of_size(_) -> query:million().
 
-sides(#{product := Product, client := none}) -> [{product, Product}];
-sides(#{product := Product, client := Client}) -> [{product, Product}, {client, Client}].
+sides(_, _, _, #{product := Product, client := none}) -> [{product, Product}];
+sides(Name, Size, Table, #{product := Product}) when Size >= 1000000, {Name, Table} =/= {"port", ttb} -> [{product, Product}];
+sides(_, _, _, #{product := Product, client := Client}) -> [{product, Product}, {client, Client}].
 
 line(#{name := Name, original := Original}, Table, Runs) ->
-    Of = fun(Side) -> [R || {Key, R} <- Runs, Key =:= {Name, Table, Side}] end,
-    Product = Of(product),
-    Times = [T || {T, _} <- Product],
-    {Client, Ratio} =
-        case [T || {T, _} <- Of(client)] of
-            [] -> {"", ""};
-            Slow -> {range(Slow), io_lib:format("~.1fx", [median(Slow) / median(Times)])}
+    Of = fun(Side) -> lists:unzip3([R || {Key, R} <- Runs, Key =:= {Name, Table, Side}]) end,
+    {Times, Program, Beam} = Of(product),
+    Compared =
+        case Of(client) of
+            {[], [], []} ->
+                ["", "", "", ""];
+            {Slow, SlowProgram, SlowBeam} ->
+                Ratio = fun(A, B) -> io_lib:format("~.1fx", [A / B]) end,
+                Cpu = fun(P, B) -> median(P) + median(B) end,
+                [range(Slow), both(SlowProgram, SlowBeam), Ratio(median(Slow), median(Times)), Ratio(Cpu(SlowProgram, SlowBeam), Cpu(Program, Beam))]
         end,
     Recorded =
         case Original of
             #{Table := Ms} -> integer_to_list(Ms);
             #{} -> ""
         end,
-    io:format("| ~s | ~s | ~s | ~s | ~s | ~s | ~s |~n", [Name, Table, range(Times), number(median([C || {_, C} <- Product])), Client, Ratio, Recorded]).
+    io:format("| ~s |~n", [lists:join(" | ", [Name, atom_to_list(Table), range(Times), both(Program, Beam)] ++ Compared ++ [Recorded])]).
+
+both(Program, Beam) -> [number(median(Program)), " + ", number(median(Beam))].
 
 %% The program and the client give the same, up to the last digits of a mean. This warms the caches too.
 agree(Queries, Tables, Size) ->
     [
-        case [result(Run, Db) || {_, Run} <- sides(Q)] of
+        case [result(Run, Db) || {_, Run} <- Sides] of
             [_] -> ok;
             [Same, Same] -> ok
         end
-     || Q <- Queries, {_, Db} <- Tables
+     || {_, _, Db, Sides} <- Queries
     ],
     [Size = scanode:fold(Db, fun(_, N) -> N + 1 end, 0, #{rows => keys}) || {_, Db} <- Tables],
     ok.
@@ -138,7 +145,7 @@ rounded(Row) -> Row.
 
 curve(Name, 100000, Tables, OsPid, Repetitions) ->
     {ok, File} = file:open(filename:join(os:getenv("BENCH_DIR"), "curve.tsv"), [append]),
-    Points = [{Limit, T, Db, Side, Run} || Limit <- ?LIMITS, {T, Db} <- Tables, T =/= mixed, {Side, Run} <- sides(query:limited(Limit))],
+    Points = [{Limit, T, Db, Side, Run} || Limit <- ?LIMITS, {T, Db} <- Tables, T =/= mixed, {Side, Run} <- sides(Name, 100000, T, query:limited(Limit))],
     Runs = [
         {{Limit, T, Side}, element(1, once(Run, Db, OsPid))}
      || Repetition <- lists:seq(1, 4 * Repetitions), {Limit, T, Db, Side, Run} <- Points, Limit =< 1000 orelse Repetition =< Repetitions
@@ -159,14 +166,14 @@ side(client) -> "Erlang client,".
 
 %% Measuring
 
-%% Milliseconds, and those that the program was on a processor meanwhile.
+%% Milliseconds, and those that the program and this BEAM were on a processor meanwhile.
 once(Run, Db, OsPid) ->
     in_process(fun() ->
-        Busy = on_processor(OsPid),
+        {Program, Beam} = {on_processor(OsPid), on_processor(os:getpid())},
         Began = erlang:monotonic_time(nanosecond),
         _ = Run(Db),
         Time = erlang:monotonic_time(nanosecond) - Began,
-        {Time / 1.0e6, (on_processor(OsPid) - Busy) / 1.0e6}
+        {Time / 1.0e6, (on_processor(OsPid) - Program) / 1.0e6, (on_processor(os:getpid()) - Beam) / 1.0e6}
     end).
 
 in_process(F) ->

@@ -154,7 +154,7 @@ func panel(title string) *plot.Plot {
 	p.X.Label.Text = "rows returned"
 	p.X.Scale = plot.LogScale{}
 	p.X.Tick.Marker = plot.LogTicks{Prec: -1}
-	p.Legend.Top, p.Legend.Left = true, true
+	p.Legend.Top, p.Legend.Left, p.Legend.YOffs = true, true, -2*vg.Millimeter
 	p.Add(plotter.NewGrid())
 	return p
 }
