@@ -4,6 +4,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -207,4 +210,50 @@ func BenchmarkApplySync(b *testing.B) {
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "commits/s")
 		})
 	}
+}
+
+// resident reads a line of /proc/self/status, in MiB: VmHWM is the most memory
+// this process has had, VmRSS what it has.
+func resident(b *testing.B, line string) float64 {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		b.Skip(err)
+	}
+	var kib float64
+	_, rest, _ := strings.Cut(string(text), line+":")
+	if _, err := fmt.Sscan(rest, &kib); err != nil {
+		b.Skip(err)
+	}
+	return kib / 1024
+}
+
+// BenchmarkLargeBatches writes 20 rows of 30 MiB at once, and reports the memory
+// this takes and keeps. Run it alone, with -benchtime 1x.
+func BenchmarkLargeBatches(b *testing.B) {
+	e := New(Config{})
+	b.Cleanup(e.Close)
+	s, err := e.Open(b.TempDir(), storage.Options{CreateIfMissing: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	value := make([]byte, 30<<20)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range value {
+		value[i] = byte(rng.Uint32())
+	}
+	for b.Loop() {
+		var wg sync.WaitGroup
+		for i := range 20 {
+			wg.Go(func() {
+				ops := []storage.Op{{Kind: storage.Put, Key: fmt.Append(nil, i), Value: value}}
+				if err := s.Apply(ops, false); err != nil {
+					b.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	b.ReportMetric(resident(b, "VmHWM"), "peak-MiB")
+	b.ReportMetric(resident(b, "VmRSS"), "kept-MiB")
 }

@@ -31,19 +31,19 @@ func damageRow(i int) (key, value string) {
 }
 
 func newDamaged(t *testing.T, closed bool) *damaged {
-	d := &damaged{mem: vfs.NewCrashableMem(), rows: 1500}
+	d := &damaged{mem: vfs.NewCrashableMem(), rows: 600}
 	e := engine(t, d.mem)
 	s := openIn(t, e, "/db")
 	for i := range d.rows {
 		if err := s.Apply(put(damageRow(i)), i%100 == 0); err != nil {
 			t.Fatal(err)
 		}
-		if i == 500 || i == 1000 || i == 1200 {
+		if i == 200 || i == 400 || i == 480 {
 			if err := s.db.Flush(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if i == 1000 {
+		if i == 400 {
 			if err := s.db.Compact(t.Context(), []byte{0}, []byte{255}, false); err != nil {
 				t.Fatal(err)
 			}
@@ -170,7 +170,7 @@ func flippedBits(t *testing.T, d *damaged) {
 		if size == 0 {
 			continue
 		}
-		for range 20 {
+		for range 12 {
 			bit := rng.Int64N(size * 8)
 			d.what = fmt.Sprintf("%s of %d bytes, bit %d", name, size, bit)
 			rows, err := d.with(t, func(fs vfs.FS) { flip(t, fs, path, bit) })
@@ -233,7 +233,7 @@ func TestTornLog(t *testing.T) {
 			if err != nil {
 				t.Fatalf("cut at %d of %d, %d zeroes: %v", cut, size, zeroes, err)
 			}
-			if len(rows) < last || len(rows) < 1201 {
+			if len(rows) < last || len(rows) < 481 {
 				t.Fatalf("cut at %d of %d: %d rows, there were %d with less", cut, size, len(rows), last)
 			}
 			last = len(rows)

@@ -52,6 +52,7 @@ type Engine struct {
 	cache     *pebble.Cache
 	fileCache *pebble.FileCache
 	compactor *compactor
+	batches   budget
 
 	mu   sync.Mutex
 	open map[string]struct{} // directories open or being opened, by their real names
@@ -61,6 +62,13 @@ var _ storage.Engine = (*Engine)(nil)
 
 // fileCacheShards spreads the locks of the shared file cache.
 const fileCacheShards = 8
+
+// Batches of at least largeBatch bytes together take maxLargeBatches bytes while
+// they are applied.
+const (
+	largeBatch      = 1 << 20
+	maxLargeBatches = 64 << 20
+)
 
 // New returns an engine. Close it after its stores.
 func New(c Config) *Engine {
@@ -81,6 +89,7 @@ func New(c Config) *Engine {
 		log:       c.Logger,
 		cache:     pebble.NewCache(c.CacheBytes),
 		fileCache: pebble.NewFileCache(fileCacheShards, c.MaxOpenFiles),
+		batches:   budget{total: maxLargeBatches},
 		compactor: newCompactor(max(2, runtime.GOMAXPROCS(0)/2)),
 		open:      make(map[string]struct{}),
 	}

@@ -192,7 +192,20 @@ func (s *store) Apply(ops []storage.Op, sync bool) error {
 		s.leave()
 		return nil
 	}
-	b, err := s.newBatch(ops)
+	size, err := batchSize(ops)
+	if err != nil {
+		s.leave()
+		return err
+	}
+	if size >= largeBatch {
+		giveBack := s.engine.batches.take(int64(size), s.parked)
+		if giveBack == nil {
+			s.leave()
+			return s.refusal()
+		}
+		defer giveBack()
+	}
+	b, err := s.newBatch(ops, size)
 	if err != nil {
 		s.leave()
 		return err
@@ -200,16 +213,22 @@ func (s *store) Apply(ops []storage.Op, sync bool) error {
 	return s.commit(b, sync)
 }
 
-// newBatch copies ops into a batch of pebble's.
-func (s *store) newBatch(ops []storage.Op) (*pebble.Batch, error) {
-	size := batchrepr.HeaderLen
+// batchSize is the room that ops take in a batch of pebble's, at most.
+func batchSize(ops []storage.Op) (size int, err error) {
+	size = batchrepr.HeaderLen
 	for i := range ops {
 		// A kind byte, two varint lengths and perhaps a zero byte come with each.
 		if size += 12 + len(ops[i].Key) + len(ops[i].Value); size > maxBatchBytes {
-			return nil, failedf("batch of more than %d bytes", maxBatchBytes)
+			return 0, failedf("batch of more than %d bytes", maxBatchBytes)
 		}
 	}
-	b := s.db.NewBatchWithSize(size)
+	return size, nil
+}
+
+// newBatch copies ops into a batch of pebble's with room for size bytes.
+func (s *store) newBatch(ops []storage.Op, size int) (*pebble.Batch, error) {
+	// NewBatchWithSize would allocate twice, the second time a power of two.
+	b := s.db.NewBatch(pebble.WithInitialSizeBytes(size))
 	var buf []byte
 	for i := range ops {
 		op := &ops[i]
