@@ -17,12 +17,9 @@
 //
 // # Options
 //
-//	write_buffer_size   bytes of a memtable, 262144 to 1073741824; 16777216
-//	sst_block_size      bytes of a table block, 1024 to 4194304; 32768
-//	compression         "snappy" (the default, also true), "zstd", "none" (also false)
-//	use_bloomfilter     true (10 bits a key, the default), false, or the number of bits, 1 to 64
-//
-// They bind what is written from then on; what is there stays readable.
+// See docs/protocol.md §2.1 for their names, defaults and bounds, and
+// optionSetters. They bind what is written from then on; what is there stays
+// readable.
 //
 // # Failure
 //
@@ -64,7 +61,12 @@
 // # Memory
 //
 // The block cache is Engine's (Config.CacheBytes). A store holds up to three
-// write buffers (option write_buffer_size); they begin at 256 KiB and grow.
+// write buffers (option write_buffer_size); they begin at 256 KiB and grow. A
+// batch of half a write buffer or more counts as one itself. Of batches of 1 MiB
+// or more, 64 MiB at once are on their way in all stores of an engine; the others
+// wait (see budget). Flushing such a batch takes about five times its size for a
+// while. None of it stays in use, but the runtime returns memory late: a process
+// that has to be small needs a memory limit (GOMEMLIMIT).
 //
 // # Source of truth
 //
