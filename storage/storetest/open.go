@@ -132,6 +132,21 @@ var openSentences = []sentence{
 			}
 		}
 	}},
+	{"a directory inside a store is ErrForeign, open or not, and is not made", func(b *bench) {
+		s := b.open(b.dir())
+		for range 2 {
+			for _, below := range []string{"/sub", "/sub/sub"} {
+				_, err := b.env.Engine.Open(b.dir()+below, storage.Options{CreateIfMissing: true})
+				b.wantIs("open", err, storage.ErrForeign)
+			}
+			if b.env.ReadDir != nil {
+				if names, err := b.env.ReadDir(b.dir()); err != nil || slices.Contains(names, "sub") {
+					b.Fatalf("%q, %v", names, err)
+				}
+			}
+			_ = s.Close()
+		}
+	}},
 	{"a failed open leaves no lock", func(b *bench) {
 		s := b.open(b.dir())
 		b.close("store", s)
