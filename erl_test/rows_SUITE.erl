@@ -62,7 +62,7 @@ as_evaluated(Config) ->
         counters:add(Counts, maps:get(Outcome, #{complete => 1, limited => 2, failed => 3}), 1),
         counters:add(Counts, 4, Rows)
     end,
-    Options = [{numtests, Tables}, {start_size, 5}, {max_size, 40}, {max_shrinks, 300}, nocolors, {on_output, fun output/2}],
+    Options = [{numtests, Tables}, {start_size, 5}, {max_size, 40}, noshrink, nocolors, {on_output, fun output/2}],
     Holds = proper:quickcheck(prop_rows:as_evaluated(Db, Count), Options),
     [Complete, Limited, Failed, Rows] = [counters:get(Counts, N) || N <- [1, 2, 3, 4]],
     ct:pal("~b queries were complete, ~b ended by their limit, ~b by a row; ~b rows", [Complete, Limited, Failed, Rows]),
