@@ -127,10 +127,10 @@ func (f *former) appendETF(dst, b []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, b, err := etf.ReadListHeader(b)
-	if err == nil && n == 0 {
-		err = errors.New("it is empty") // as filters have it
+	if len(b) > 0 && b[0] == etf.TagNil {
+		return nil, errors.New("the row is [], which is none") // as filters have it
 	}
+	n, b, err := etf.ReadListHeader(b)
 	if err != nil {
 		return nil, fmt.Errorf("the row is not a list of fields: %w", err)
 	}

@@ -166,6 +166,7 @@ func TestFormsOfOddRows(t *testing.T) {
 		{value: object(filter.EncodingMsgpack, []byte{0x81, 1, 1}), bad: true},
 		{value: object(filter.EncodingMsgpack, []byte{0x91, 1}), bad: true},
 		{value: object(filter.EncodingETF, []byte{131, 106}), bad: true},
+		{value: object(filter.EncodingETF, []byte{131, 108, 0, 0, 0, 0, 106}), want: "[]"},
 		{value: object(filter.EncodingETF, []byte{131, 80, 0, 0}), bad: true},
 		{value: object(filter.EncodingETF, []byte{131, 108, 0, 0, 0, 1, 97, 1, 106}), bad: true},
 		{value: object(filter.EncodingETF, []byte{131, 108, 255, 255, 255, 255}), bad: true},

@@ -46,10 +46,10 @@ func TestSplit(t *testing.T) {
 		{"none", 0, nil, 0, 0},
 		{"one", 1, func(int) []byte { return nil }, 10, 0},
 		{"memory", 2000, func(i int) []byte { return fmt.Appendf(nil, "k%06d", i) }, 100, 1.1},
-		{"disk", 20000, func(i int) []byte { return fmt.Appendf(nil, "k%06d", i) }, 700, 1.5},
+		{"disk", 20000, func(i int) []byte { return fmt.Appendf(nil, "k%06d", i) }, 700, 2},
 		{"skewed", 20000, func(i int) []byte {
 			return append(bytes.Repeat([]byte{'a'}, i%7), byte(rnd.IntN(256)), byte(i>>8), byte(i), byte(rnd.IntN(3)))
-		}, 700, 2},
+		}, 700, 3},
 	} {
 		st, err := engine.Open(filepath.Join(t.TempDir(), c.name), storage.Options{CreateIfMissing: true, Engine: map[string]any{"write_buffer_size": int64(1 << 20)}})
 		if err != nil {

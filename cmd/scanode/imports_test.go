@@ -29,7 +29,7 @@ var imports = map[string]struct{ inside, outside []string }{
 	"server":            {inside: []string{"scan", "filter", "storage", "etf", "etf/etftext"}, outside: []string{"golang.org/x/sync"}},
 	"cmd/scanode": {
 		inside:  []string{"etf", "etf/etftext", "msgpack", "storage", "port", "filter", "storage/lsm", "scan", "node", "server"},
-		outside: []string{"github.com/spf13/cobra", "golang.org/x/sys"},
+		outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"},
 	},
 }
 

@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"scanode/server"
 	"scanode/storage"
@@ -23,9 +26,27 @@ var engineLevels = map[lsm.Level]slog.Level{
 	lsm.LevelFatal: slog.LevelError,
 }
 
+// defaultCacheMiB is the block cache that all stores share, unless a flag says
+// otherwise. It lives on Go's heap, which may grow to twice its size.
+const defaultCacheMiB = 256
+
+// cacheFlag adds --cache-mib.
+func cacheFlag(fs *pflag.FlagSet, cacheMiB *int64) {
+	fs.Int64Var(cacheMiB, "cache-mib", defaultCacheMiB, "MiB of table blocks kept in memory, for all stores together")
+}
+
+// checkCache refuses what --cache-mib cannot mean.
+func checkCache(cacheMiB int64) error {
+	const maxMiB = 1 << 20
+	if cacheMiB < 1 || cacheMiB > maxMiB {
+		return fmt.Errorf("--cache-mib %d: not within 1 and %d", cacheMiB, maxMiB)
+	}
+	return nil
+}
+
 // newServer returns a server with all engines. Its close ends both.
-func newServer(log *slog.Logger, resolve func(string) (string, error)) (s *server.Server, closeAll func() error) {
-	engine := lsm.New(lsm.Config{Logger: func(level lsm.Level, msg string) {
+func newServer(log *slog.Logger, cacheMiB int64, resolve func(string) (string, error)) (s *server.Server, closeAll func() error) {
+	engine := lsm.New(lsm.Config{CacheBytes: cacheMiB << 20, Logger: func(level lsm.Level, msg string) {
 		log.Log(context.Background(), engineLevels[level], msg)
 	}})
 	s = server.New(server.Config{
