@@ -151,6 +151,7 @@ func sizeOf(t *testing.T, fs vfs.FS, path string) int64 {
 
 // TestFlippedBits flips one bit of one file at a time: every row, or an error.
 func TestFlippedBits(t *testing.T) {
+	t.Parallel()
 	for _, closed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("closed=%v", closed), func(t *testing.T) { flippedBits(t, newDamaged(t, closed)) })
 	}
@@ -213,6 +214,7 @@ func mapKeys(m map[string]int) func(func(string) bool) {
 // TestTornLog cuts a log that nobody knows to be synced at many lengths, and
 // fills its end with zeroes. It always opens, and holds a prefix.
 func TestTornLog(t *testing.T) {
+	t.Parallel()
 	d := newDamaged(t, false)
 	log := ""
 	for _, name := range d.files {

@@ -69,8 +69,9 @@ func put(k, v string) []storage.Op {
 // TestWriteFaults fails, once or for good, each write that follows an open, in
 // turn, under a load that flushes and compacts.
 func TestWriteFaults(t *testing.T) {
+	t.Parallel()
 	for _, sticky := range []bool{false, true} {
-		for at := 0; ; at += 1 + at/50 { // the first ones matter most
+		for at := 0; ; at += 1 + at/25 { // the first ones matter most
 			name := fmt.Sprintf("sticky=%v/write=%d", sticky, at)
 			reached := true
 			t.Run(name, func(t *testing.T) { reached = writeFault(t, at, sticky) })

@@ -160,6 +160,7 @@ func TestPowerLossIsNoDamage(t *testing.T) {
 
 // TestDamageAfterClose damages what a clean close leaves.
 func TestDamageAfterClose(t *testing.T) {
+	t.Parallel()
 	const n = 50
 	mem := vfs.NewCrashableMem()
 	s := openIn(t, engine(t, mem), "/db")
@@ -183,7 +184,7 @@ func TestDamageAfterClose(t *testing.T) {
 				t.Errorf("%s has %d bytes after close", name, size)
 			}
 		}
-		for at := int64(0); at < size; at += 7 {
+		for at := int64(0); at < size; at += 23 {
 			fs := mem.CrashClone(vfs.CrashCloneCfg{})
 			scribbleOn(t, fs, "/db/"+name, at)
 			if rows, err := openCopy(t, fs); err == nil && rows != n {

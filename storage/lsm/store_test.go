@@ -77,8 +77,15 @@ func inMemoryEnv(t testing.TB, fs *vfs.MemFS) storetest.Env {
 	}
 }
 
-func TestStoreOnDisk(t *testing.T)   { storetest.Run(t, onDisk) }
-func TestStoreInMemory(t *testing.T) { storetest.Run(t, inMemory) }
+func TestStoreOnDisk(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, onDisk)
+}
+
+func TestStoreInMemory(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, inMemory)
+}
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
@@ -239,6 +246,7 @@ func (e scribbling) Open(dir string, o storage.Options) (storage.Store, error) {
 // TestScribble runs the suite over storetest's own wrapper, which must keep the
 // contract too.
 func TestScribble(t *testing.T) {
+	t.Parallel()
 	storetest.Conformance(t, func(t testing.TB) storetest.Env {
 		env := inMemory(t)
 		env.Engine, env.Crash = scribbling{env.Engine}, nil
