@@ -202,16 +202,43 @@ answer(Reply, #state{waiters = Waiters} = State) ->
 
 %% What the program says
 
-%% Safe: whatever the program says makes no atom here. Rows are a binary inside this term and stay one.
+%% Safe: whatever the program says makes no atom here. Rows are a binary inside this term and stay one. A message with an atom that words/0 lacks is a fault
+%% of ours; it costs the call or the scan that it is for, and nobody else.
 -spec decode(binary()) -> term().
 decode(Frame) ->
     try
         binary_to_term(Frame, [safe])
     catch
-        error:badarg -> malformed
+        error:badarg -> undecodable(Frame)
     end.
 
-%% @doc The atoms of the protocol that the program says. They exist from the time this module is loaded, so decode/1 knows them.
+%% {To, {Tag, Reply}} and {To, {scan_error, Ref, Reason}} and the like, as far as the parts in front can be decoded.
+-spec undecodable(binary()) -> term().
+undecodable(<<131, 104, 2, Tail/binary>>) ->
+    Why = {internal, <<"the program's answer holds a word that this application does not know">>},
+    try
+        {To, <<104, Arity, Parts/binary>>} = part(Tail),
+        {First, More} = part(Parts),
+        case Arity of
+            2 ->
+                {To, {First, {error, Why}}};
+            3 ->
+                {Ref, _} = part(More),
+                {To, {scan_error, Ref, Why}}
+        end
+    catch
+        error:_ -> malformed
+    end;
+undecodable(_) ->
+    malformed.
+
+-spec part(binary()) -> {term(), binary()}.
+part(Parts) ->
+    {Term, Used} = binary_to_term(<<131, Parts/binary>>, [safe, used]),
+    %% Used counts the 131.
+    {Term, binary:part(Parts, Used - 1, byte_size(Parts) - Used + 1)}.
+
+%% @doc The atoms of the protocol, those that the program says among them. They exist from the time this module is loaded, so decode/1 knows them.
 -spec words() -> [atom(), ...].
 words() ->
     %% erlfmt-ignore
@@ -219,7 +246,10 @@ words() ->
      ok, not_found, rejected, unknown, applied, alias,
      scan_batch, scan_progress, scan_end, scan_error, rows_read, rows, batches, continuation, bytes, credit_waits, engine_us, credit_us, send_us,
      filter, outcome, all, none, depends, key, fields, every_row, matching_rows, extractors, etf, msgpack, undefined,
-     closed, busy, deadline, bad_request, bad_option, bad_filter, bad_row, bad_path, missing, exists, locked, foreign, corrupt, parked, io, internal,
+     '=', '!=', '<', '=<', '>', '>=', and_, or_, not_, is_null, in, between, prefix, match, field, const,
+     varchar, sint64, timestamp, double, boolean, any, infinity, kv, keys, terms, cells, select,
+     count, sum, avg, min, max, stddev_pop, stddev_samp, first, last, time, asc, desc,
+     closed, busy, deadline, too_many_groups, overflow, bad_request, bad_option, bad_filter, bad_row, bad_path, missing, exists, locked, foreign, corrupt, parked, io, internal,
      stores, streams, links, memory_bytes, os_pid,
      engine, dir, disk_bytes, files, iterators, snapshots, read_errors, text, true, false].
 
