@@ -24,8 +24,9 @@ port_example(Config) ->
 readme_session(Config) ->
     [Session, Rows | _] = examples("README.md"),
     Dir = test_program:directory(Config, ?FUNCTION_NAME),
-    ok = run(string:replace(Session, "/tmp/fruit", Dir ++ "-fruit"), #{}),
-    {ok, [_, _]} = run(string:replace(Rows, "/tmp/weather", Dir ++ "-weather"), #{}),
+    %% One after the other in one shell.
+    Both = string:replace(Session, "/tmp/fruit", Dir ++ "-fruit") ++ "\n" ++ string:replace(Rows, "/tmp/weather", Dir ++ "-weather"),
+    {ok, [_, _]} = run(Both, #{}),
     ok = application:stop(scanode).
 
 %% The Erlang parts of a document.

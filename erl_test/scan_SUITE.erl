@@ -69,8 +69,15 @@ nothing_unasked(Config) ->
     {ok, First, Next} = scanode:scan_next(Scan),
     ok = test_program:await(fun() -> streams(Db) =:= 1 end),
     [] = test_program:flush(),
+    Self = self(),
+    {_, Monitor} = spawn_monitor(fun() -> exit(catch scanode:scan_next(Next)) end),
+    receive
+        {'DOWN', Monitor, process, _, {'EXIT', {badarg, _}}} -> Self ! odd
+    end,
+    odd = hd(test_program:flush()),
     {Rest, _} = collect(Next),
     Rows = First ++ Rest,
+    {error, closed} = scanode:scan_next(Next),
     [] = test_program:flush().
 
 streams(Db) ->
@@ -84,6 +91,7 @@ asked_for_and_stopped(Config) ->
     {ok, _, Next} = scanode:scan_next(Scan),
     ok = scanode:scan_stop(Next),
     ok = scanode:scan_stop(Next),
+    {error, closed} = last(Next),
     ok = test_program:await(fun() -> streams(Db) =:= 0 end).
 
 asked_for_and_failed(Config) ->
@@ -103,6 +111,12 @@ last_error(Scan) ->
     case scanode:scan_next(Scan) of
         {ok, _, Next} -> last_error(Next);
         {error, Reason} -> Reason
+    end.
+
+last(Scan) ->
+    case scanode:scan_next(Scan) of
+        {ok, _, Next} -> last(Next);
+        Over -> Over
     end.
 
 asker_dies(Config) ->
@@ -227,7 +241,8 @@ rows_encode_and_decode(_Config) ->
      || Odd <- [<<>>, <<"odd">>, riak_rows:object(1, <<"x">>), riak_rows:object(0, <<131, 97>>), riak_rows:object(2, <<16#81, 16#a1>>),
             riak_rows:object(0, term_to_binary([])), riak_rows:object(0, term_to_binary([{odd, 1}]))]
     ],
-    [badarg = refuses(Odd) || Odd <- [[], odd, [{odd, 1}], [{<<"a">>, odd}], [{<<"a">>, {1}}]]],
+    badarg = refuses([{<<"a">>, 1}], odd),
+    [badarg = refuses(Odd) || Odd <- [[], odd, [{<<"a">>, 1} | odd], [{odd, 1}], [{<<"a">>, odd}], [{<<"a">>, {1}}]]],
     badarg = refuses([{<<"a">>, 1 bsl 64}], msgpack).
 
 cells() ->

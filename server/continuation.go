@@ -8,6 +8,7 @@ import (
 
 	"scanode/etf"
 	"scanode/scan"
+	"scanode/storage"
 )
 
 // A continuation says where a scan that its limit ended goes on:
@@ -15,7 +16,7 @@ import (
 //	version, 1 byte | hash of the query, 16 bytes | number of the range, 4 bytes | key
 //
 // It holds all that is needed, so it outlives the scan, the handle and the
-// program. Whoever makes one up gets rows he could have asked for anyway.
+// program. One that is made up is refused or names another row of the range.
 const (
 	continuationVersion = 1
 	continuationHead    = 1 + len(queryHash{}) + 4
@@ -50,8 +51,8 @@ func (q queryHash) continuation(last scan.Position) []byte {
 	return append(b, last.Key...)
 }
 
-// position reads a continuation of this query, which has so many ranges.
-func (q queryHash) position(b []byte, ranges int) (*scan.Position, error) {
+// position reads a continuation of this query, which has these ranges.
+func (q queryHash) position(b []byte, ranges []storage.Range) (*scan.Position, error) {
 	if len(b) < continuationHead || b[0] != continuationVersion {
 		return nil, reasonf(tagBadOption, "continue is not a continuation that a scan has returned")
 	}
@@ -60,8 +61,17 @@ func (q queryHash) position(b []byte, ranges int) (*scan.Position, error) {
 		return nil, reasonf(tagBadOption, "continue is of another query: filter, ranges, order and form of the rows must be the same")
 	}
 	at := &scan.Position{Range: int(binary.BigEndian.Uint32(rest)), Key: rest[4:]}
-	if at.Range >= ranges {
+	if at.Range >= len(ranges) || !contains(ranges[at.Range], at.Key) {
 		return nil, reasonf(tagBadOption, "continue is not a continuation that a scan has returned")
 	}
 	return at, nil
+}
+
+// contains says whether a key is in a range.
+func contains(r storage.Range, key []byte) bool {
+	if c := bytes.Compare(key, r.Start); r.Start != nil && (c < 0 || c == 0 && r.StartExclusive) {
+		return false
+	}
+	c := bytes.Compare(key, r.End)
+	return r.End == nil || c < 0 || c == 0 && r.EndInclusive
 }

@@ -116,6 +116,21 @@ func TestContinuationOfAnotherQuery(t *testing.T) {
 			t.Errorf("%v: %s", other, etftext.Format(end))
 		}
 	}
+	// One that was tampered with names no row outside the range.
+	head := len(resume) - len("k001")
+	for _, key := range []string{"", "a", "k00", "zzz"} {
+		made := append(bytes.Clone(resume[:head]), key...)
+		opts := keysOnly(opt("continue", made))
+		rows, end := b.collect(b.startScan(pid(1), id, opts...))
+		if end[0] == etf.Atom("scan_end") && len(rows) > 10 {
+			t.Errorf("behind %q: %v", key, rows)
+		}
+	}
+	_, end = b.collect(b.startScan(pid(1), id, keysOnly(opt("start", []byte("k003")), opt("limit", int64(1)))...))
+	outside := append(bytes.Clone(continuationOf(end)[:head]), "k001"...)
+	if _, end := b.collect(b.startScan(pid(1), id, keysOnly(opt("start", []byte("k003")), opt("continue", outside))...)); end[0] != etf.Atom("scan_error") {
+		t.Errorf("a continuation before the range: %s", etftext.Format(end))
+	}
 	// Another limit, and other sizes, are the same query.
 	rows, _ := b.collect(b.startScan(pid(1), id, keysOnly(opt("limit", int64(1)), opt("max_batch_bytes", int64(1)), opt("continue", resume))...))
 	if !slices.Equal(rows, quoted("k002")) {

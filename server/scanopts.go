@@ -64,7 +64,7 @@ func parseScan(b []byte) (scanRequest, error) {
 		return r, reasonf(tagBadOption, "continue goes with rows, not with compute: no aggregate returns a continuation")
 	}
 	if resume != nil {
-		after, err := r.query.position(resume, len(r.Ranges))
+		after, err := r.query.position(resume, r.Ranges)
 		if err != nil {
 			return r, err
 		}
@@ -130,7 +130,8 @@ func readRange(t etf.Term) (r storage.Range, ok bool) {
 	return r, ok
 }
 
-// form takes rows, with_keys and on_foreign.
+// form takes rows, with_keys and on_foreign; the last two mean nothing for KV and
+// Keys.
 func (o *options) form() scan.Form {
 	f := scan.Form{WithKeys: o.bool("with_keys", false), SkipForeign: o.atom("on_foreign", "error", "error", "skip") == "skip"}
 	t, ok := o.take("rows")

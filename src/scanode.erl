@@ -39,7 +39,7 @@
 -opaque db() :: {scanode_db, scanode_link:via(), scanode_link:db_id()}.
 %% A handle. Valid in any process of this BEAM and, where the store is on a node, of any BEAM of the cluster. It can be copied, sent and compared.
 
--opaque scan() :: {scanode_scan, scanode_link:via(), {pid(), reference()}, timeout(), [tuple()]}.
+-opaque scan() :: {scanode_scan, pid(), scanode_link:via(), {pid(), reference()}, timeout(), [tuple()]}.
 %% A scan under way, see {@link scan_start/2}.
 
 -type reason() ::
@@ -329,6 +329,8 @@ refused(Reason) -> {error, {rejected, Reason}}.
 %% The whole result or an exception, never less: whatever fails raises `error({scan, reason()})', after Fun was called for the rows before the fault.
 %% `{scan, closed}' when the store is or gets closed.
 %%
+%% A process whose mailbox is long folds faster with `process_flag(message_queue_data, off_heap)': else every garbage collection looks at every message.
+%%
 %% Fun may take its time, fold and write itself, and leave with an exception: that is passed on, the scan ends in the program at once, and no message
 %% of it stays in the mailbox (on OTP 23, where there are no aliases, a batch that was on its way may).
 -spec fold(db(), fun((row(), Acc) -> Acc), Acc, fold_options()) -> Acc.
@@ -426,7 +428,7 @@ scan_start({scanode_db, Via, Id}, Options) when ?IS_DB(Via, Id) ->
     case scanode_options:timed(Options) of
         {ok, Timeout, Rest} ->
             case scanode_link:start(Via, Id, Rest, Timeout) of
-                {ok, Scan} -> {ok, {scanode_scan, Via, Scan, Timeout, []}};
+                {ok, Scan} -> {ok, {scanode_scan, self(), Via, Scan, Timeout, []}};
                 {error, Reason} -> {error, Reason}
             end;
         {error, Reason} ->
@@ -436,13 +438,14 @@ scan_start(Db, Options) ->
     erlang:error(badarg, [Db, Options]).
 
 %% @doc The next rows, at least one, and the scan to go on with; `done' with what {@link fold_info/4} says of a scan; or why it cannot be completed. After
-%% `done' and an error the scan is over. Only the process that started the scan may ask, and each scan() it got only once.
+%% `done' and an error the scan is over, and `{error, closed}' is all that can be heard of it. Only the process that started the scan may ask, and each
+%% scan() it got only once.
 -spec scan_next(scan()) -> {ok, [row(), ...], scan()} | {done, #{atom() => term()}} | {error, reason()}.
-scan_next({scanode_scan, Via, Scan, Timeout, Pending}) ->
+scan_next({scanode_scan, Owner, Via, Scan, Timeout, Pending}) when Owner =:= self() ->
     case scanode_link:next(Via, Scan, Pending, Timeout) of
         {ok, Bin, More} ->
             try
-                {ok, rows(Bin), {scanode_scan, Via, Scan, Timeout, More}}
+                {ok, rows(Bin), {scanode_scan, Owner, Via, Scan, Timeout, More}}
             catch
                 error:{scan, Reason} ->
                     ok = scanode_link:quit(Via, Scan),
@@ -450,11 +453,13 @@ scan_next({scanode_scan, Via, Scan, Timeout, Pending}) ->
             end;
         Over ->
             Over
-    end.
+    end;
+scan_next(Scan) ->
+    erlang:error(badarg, [Scan]).
 
 %% @doc Ends a scan early. Harmless when it is over.
 -spec scan_stop(scan()) -> ok.
-scan_stop({scanode_scan, Via, Scan, _Timeout, _Pending}) ->
+scan_stop({scanode_scan, _Owner, Via, Scan, _Timeout, _Pending}) ->
     scanode_link:quit(Via, Scan).
 
 %% Safe, so that no stored byte can make an atom. The list copies what it needs out of Bin, which is garbage from here on.

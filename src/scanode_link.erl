@@ -213,7 +213,11 @@ next(Via, {Relay, Ref} = Scan, [], Timeout) ->
         {ok, Messages} ->
             next(Via, Scan, Messages, Timeout);
         down ->
-            {error, down(Via)};
+            %% The relay has ended: with the program, or because the scan is over.
+            case is_there(Via) of
+                true -> {error, closed};
+                false -> {error, down(Via)}
+            end;
         timeout ->
             ok = stop(Via, Ref),
             {error, timeout}
@@ -236,10 +240,9 @@ abandon(Via, Relay, Ref) ->
 consume(Via, Ref, Timeout, Batch, Acc) ->
     receive
         {scan_batch, Ref, Bin} ->
-            Folded = Batch(Bin, Acc),
-            case acknowledge(Via, Ref, Bin, Timeout) of
-                ok -> consume(Via, Ref, Timeout, Batch, Folded);
-                {error, timeout} -> {error, timeout}
+            case take(Bin, Via, Ref, Timeout, Batch, Acc) of
+                {ok, Folded} -> consume(Via, Ref, Timeout, Batch, Folded);
+                {error, Reason} -> {error, Reason}
             end;
         {scan_progress, Ref, _RowsRead} ->
             consume(Via, Ref, Timeout, Batch, Acc);
@@ -285,10 +288,9 @@ ask_relay(Via, Relay, Ref, Timeout, Batch, Acc) ->
 
 -spec fetched([tuple()], via(), pid(), reference(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> complete(Acc) | {error, scanode:reason()}.
 fetched([{scan_batch, _, Bin} | Messages], Via, Relay, Ref, Timeout, Batch, Acc) ->
-    Folded = Batch(Bin, Acc),
-    case acknowledge(Via, Ref, Bin, Timeout) of
-        ok -> fetched(Messages, Via, Relay, Ref, Timeout, Batch, Folded);
-        {error, timeout} -> {error, timeout}
+    case take(Bin, Via, Ref, Timeout, Batch, Acc) of
+        {ok, Folded} -> fetched(Messages, Via, Relay, Ref, Timeout, Batch, Folded);
+        {error, Reason} -> {error, Reason}
     end;
 fetched([{scan_progress, _, _RowsRead} | Messages], Via, Relay, Ref, Timeout, Batch, Acc) ->
     fetched(Messages, Via, Relay, Ref, Timeout, Batch, Acc);
@@ -322,6 +324,25 @@ flush(Ref) ->
     after 0 ->
         ok
     end.
+
+%% Folds one batch. A slow Batch has several waiting: when the program has ended meanwhile they are not worked off first.
+-spec take(binary(), via(), reference(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> {ok, Acc} | {error, scanode:reason()}.
+take(Bin, Via, Ref, Timeout, Batch, Acc) ->
+    case is_there(Via) of
+        true ->
+            Folded = Batch(Bin, Acc),
+            case acknowledge(Via, Ref, Bin, Timeout) of
+                ok -> {ok, Folded};
+                {error, timeout} -> {error, timeout}
+            end;
+        false ->
+            {error, down(Via)}
+    end.
+
+%% Without a look into the mailbox, which may be long.
+-spec is_there(via()) -> boolean().
+is_there(Port) when is_port(Port) -> erlang:port_info(Port, id) =/= undefined;
+is_there({scanode, Node}) -> lists:member(Node, [node() | nodes(connected)]).
 
 %% When an acknowledgement does not get through for another reason than time, the DOWN is on its way, or here already.
 -spec acknowledge(via(), reference(), binary(), timeout()) -> ok | {error, timeout}.
@@ -393,7 +414,7 @@ remaining(Timeout, Began) -> max(0, Timeout - (erlang:monotonic_time(millisecond
 
 -spec too_large() -> {error, scanode:reason()}.
 too_large() ->
-    {error, {bad_request, <<"the request is larger than the 64 MiB of a frame allow">>}}.
+    {error, {bad_request, <<"the request is larger than the 64 MiB that a frame may have">>}}.
 
 -spec down(via()) -> scanode:reason().
 down(Port) when is_port(Port) ->
@@ -403,6 +424,8 @@ down({scanode, Node}) ->
 
 %% Without a name of its own this BEAM cannot even try, and monitor/2 would raise badarg.
 -spec reachable(via()) -> true | {false, scanode:reason()}.
+reachable(Port) when is_port(Port), node(Port) =/= node() ->
+    {false, {bad_request, <<"a store of a BEAM's own program can be used in that BEAM only">>}};
 reachable({scanode, Node}) when node() =:= nonode@nohost, Node =/= nonode@nohost ->
     {false, {down, <<"this Erlang node is not distributed">>}};
 reachable(_) ->

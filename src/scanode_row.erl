@@ -31,7 +31,7 @@ encode(Row) ->
 
 %% @doc The object to store for a row. ttb is what reads fastest in the BEAM, msgpack is smaller. Integers beyond 64 bits have no MessagePack: badarg.
 -spec encode(row(), encoding()) -> binary().
-encode([_ | _] = Row, Encoding) ->
+encode([_ | _] = Row, Encoding) when length(Row) > 0, Encoding =:= ttb orelse Encoding =:= msgpack ->
     Value =
         case Encoding of
             ttb ->
