@@ -186,7 +186,7 @@ plain_erl_from_the_checkout(Config) ->
             "{ok, _} = application:ensure_all_started(scanode), {ok, Db} = scanode:open(~p, #{}), {ok, #{os_pid := P}} = scanode:info(),"
             "[ok = scanode:put(Db, <<I>>, scanode_row:encode([{<<\"x\">>, 1.7e308}])) || I <- [1, 2]],"
             "{error, {Tag, _}} = scanode:aggregate(Db, #{compute => [{sum, <<\"x\">>}]}), \"over\" ++ \"flow\" = atom_to_list(Tag),"
-            "os:cmd(\"kill -9 \" ++ integer_to_list(P)), {error, _} = scanode:close(Db), {ok, _} = scanode:info(), init:stop().",
+            "os:cmd(\"kill -9 \" ++ integer_to_list(P)), {error, _} = scanode:close(Db), {ok, _} = scanode:info(), ok = logger_std_h:filesync(default), init:stop().",
             [test_program:directory(Config, ?FUNCTION_NAME)]
         )
     ),

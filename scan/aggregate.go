@@ -192,7 +192,7 @@ func (a *aggregator) add(key []byte, m *filter.Matcher) error {
 		}
 		grown, err := acc.add(g, c, key)
 		if err != nil {
-			return fmt.Errorf("field %q: %s %w", acc.name, acc.what, err)
+			return fmt.Errorf("field %s: %s %w", show(acc.name), acc.what, err)
 		}
 		if a.bytes += grown; a.bytes > maxGroupBytes {
 			return a.tooLarge()
@@ -220,7 +220,7 @@ func (a *aggregator) group() (int, error) {
 			g.raw, g.encoding = append(g.raw[:0], c.Bytes...), c.Encoding
 		}
 		if err != nil {
-			return 0, fmt.Errorf("field %q: group_by %w", a.columns[g.column], err)
+			return 0, fmt.Errorf("field %s: group_by %w", show(a.columns[g.column]), err)
 		}
 	}
 	a.key = etf.AppendNil(key)

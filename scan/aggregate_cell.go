@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"scanode/etf"
+	"scanode/etf/etftext"
 	"scanode/filter"
 	"scanode/msgpack"
 )
@@ -186,13 +187,13 @@ func unwanted(want string, c *filter.Cell) error {
 	switch c.Kind {
 	case filter.KindText:
 		text, _ := c.Text()
-		found = fmt.Sprintf("%q", text[:min(len(text), 64)])
+		found = show(text[:min(len(text), 64)])
 	case filter.KindBool:
 		v, _ := c.Bool()
 		found = fmt.Sprint(v)
 	case filter.KindFloat:
 		v, _ := c.Float()
-		found = fmt.Sprint(v)
+		found = etftext.Format(v)
 	default:
 		found = "something else"
 	}

@@ -76,7 +76,7 @@ func (a *aggregator) appendRow(r *results, row *resultRow, g int) error {
 		}
 		var err error
 		if r.bytes, err = acc.appendResult(r.bytes, g, c.Op); err != nil {
-			return fmt.Errorf("%w: %s of field %q", err, c.Op, c.Column)
+			return fmt.Errorf("%w: %s of field %s", err, c.Op, show(c.Column))
 		}
 	}
 	r.bytes = etf.AppendNil(r.bytes)

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"scanode/etf"
+	"scanode/etf/etftext"
 	"scanode/msgpack"
 )
 
@@ -96,7 +97,7 @@ func crosses(b []byte) error {
 				return fmt.Errorf("%w: the atom %s", ErrForeign, name)
 			}
 		default:
-			return fmt.Errorf("%w: a term with tag %d", ErrForeign, tag)
+			return fmt.Errorf("%w: %s", ErrForeign, foreignKind(tag))
 		}
 		if head > 0 {
 			b, left = b[head:], left+parts
@@ -109,6 +110,26 @@ func crosses(b []byte) error {
 		b = rest
 	}
 	return nil
+}
+
+// foreignKind names what a tag stands for.
+func foreignKind(tag byte) string {
+	switch tag {
+	case etf.TagPid, etf.TagNewPid:
+		return "a pid"
+	case etf.TagPort, etf.TagNewPort, etf.TagV4Port:
+		return "a port"
+	case etf.TagReference, etf.TagNewReference, etf.TagNewerReference:
+		return "a reference"
+	case etf.TagFun, etf.TagNewFun, etf.TagExport:
+		return "a fun"
+	}
+	return fmt.Sprintf("a term with tag %d", tag)
+}
+
+// show prints a name or a key as Erlang text of bounded length.
+func show[T string | []byte](b T) string {
+	return etftext.FormatBytes(etf.AppendBinary(nil, []byte(b)))
 }
 
 // appendMsgpackCell appends the cell of a MessagePack row, one well-formed value,

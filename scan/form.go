@@ -115,7 +115,7 @@ func (f *former) appendColumns(dst []byte) ([]byte, error) {
 			dst, err = appendMsgpackCell(dst, cell.Bytes)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("field %q: %w", name, err)
+			return nil, fmt.Errorf("field %s: %w", show(name), err)
 		}
 	}
 	return etf.AppendNil(dst), nil
@@ -145,11 +145,11 @@ func (f *former) appendETF(dst, b []byte) ([]byte, error) {
 			continue
 		}
 		if b, err = etf.Skip(rest); err != nil {
-			return nil, fmt.Errorf("field %q: %w", name, err)
+			return nil, fmt.Errorf("field %s: %w", show(name), err)
 		}
 		cell := rest[:len(rest)-len(b)]
 		if dst, err = appendETFCell(f.appendName(dst, name), cell); err != nil {
-			return nil, fmt.Errorf("field %q: %w", name, err)
+			return nil, fmt.Errorf("field %s: %w", show(name), err)
 		}
 	}
 	return etf.AppendNil(dst), nil
@@ -166,10 +166,10 @@ func readField(b []byte, i int) (name, rest []byte, err error) {
 	}
 	arity, rest, err := etf.ReadTupleHeader(b)
 	if err != nil || arity != 2 {
-		return nil, nil, fmt.Errorf("element %d of the row is not {Name, Value}", i)
+		return nil, nil, fmt.Errorf("element %d of the row is not {Name, Value}", i+1)
 	}
 	if name, rest, err = etf.ReadBinary(rest); err != nil {
-		return nil, nil, fmt.Errorf("name %d of the row: %w", i, err)
+		return nil, nil, fmt.Errorf("name %d of the row: %w", i+1, err)
 	}
 	return name, rest, nil
 }
@@ -184,7 +184,7 @@ func (f *former) appendMsgpack(dst, b []byte) ([]byte, error) {
 	for i := range n {
 		name, rest, err := readName(b)
 		if err != nil {
-			return nil, fmt.Errorf("name %d of the row: %w", i, err)
+			return nil, fmt.Errorf("name %d of the row: %w", i+1, err)
 		}
 		dst = f.appendName(dst, name)
 		var plain bool
@@ -192,11 +192,11 @@ func (f *former) appendMsgpack(dst, b []byte) ([]byte, error) {
 			continue
 		}
 		if b, err = msgpack.Skip(rest); err != nil {
-			return nil, fmt.Errorf("field %q: %w", name, err)
+			return nil, fmt.Errorf("field %s: %w", show(name), err)
 		}
 		cell := rest[:len(rest)-len(b)]
 		if dst, err = appendMsgpackCell(dst, cell); err != nil {
-			return nil, fmt.Errorf("field %q: %w", name, err)
+			return nil, fmt.Errorf("field %s: %w", show(name), err)
 		}
 	}
 	return etf.AppendNil(dst), nil

@@ -51,7 +51,7 @@ type RowError struct {
 }
 
 // Error names the cause; the key is for whoever knows how to show it.
-func (e *RowError) Error() string { return fmt.Sprintf("row with key %q: %v", e.Key, e.Err) }
+func (e *RowError) Error() string { return fmt.Sprintf("row with key %s: %v", show(e.Key), e.Err) }
 
 // Unwrap returns the cause.
 func (e *RowError) Unwrap() error { return e.Err }

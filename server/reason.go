@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"scanode/etf"
-	"scanode/etf/etftext"
 	"scanode/filter"
 	"scanode/scan"
 	"scanode/storage"
@@ -108,8 +107,7 @@ func reasonOf(err error) *reason {
 	}
 	var row *scan.RowError
 	if errors.As(err, &row) {
-		key := etf.AppendBinary(nil, row.Key)
-		return reasonf(tagBadRow, "row with key %s: %v", etftext.FormatBytes(key), row.Err)
+		return reasonf(tagBadRow, "%v", row)
 	}
 	var bad *filter.Error
 	if errors.As(err, &bad) {

@@ -24,7 +24,7 @@ var imports = map[string]struct{ inside, outside []string }{
 	"filter":            {inside: []string{"etf", "etf/etftext", "msgpack"}},
 	"storage/lsm":       {inside: []string{"storage"}, outside: []string{"github.com/cockroachdb/pebble/v2"}},
 	"storage/storetest": {inside: []string{"storage"}, outside: []string{"pgregory.net/rapid"}},
-	"scan":              {inside: []string{"filter", "storage", "etf", "msgpack"}},
+	"scan":              {inside: []string{"filter", "storage", "etf", "etf/etftext", "msgpack"}},
 	"node":              {inside: []string{"etf"}},
 	"server":            {inside: []string{"scan", "filter", "storage", "etf", "etf/etftext"}, outside: []string{"golang.org/x/sync"}},
 	"cmd/scanode": {

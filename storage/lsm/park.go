@@ -199,7 +199,7 @@ func (s *store) listener() *pebble.EventListener {
 		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
 			s.stalls.Add(1)
 			s.stalled.Store(&info.Reason)
-			s.log(LevelError, "writes stall: "+info.Reason)
+			s.log(LevelInfo, "writes stall: "+info.Reason) // back-pressure, no fault; Stats tells
 		},
 		WriteStallEnd: func() { s.stalled.Store(nil) },
 	}
