@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -100,7 +101,7 @@ func runServe(f serveFlags) error {
 	if f.epmd == "none" {
 		f.epmd = ""
 	}
-	n, err := node.Start(context.Background(), node.Config{
+	n, err := startNode(log, stop, node.Config{
 		Name:          name,
 		Cookie:        cookie,
 		Listen:        f.listen,
@@ -115,9 +116,36 @@ func runServe(f serveFlags) error {
 	if err != nil {
 		return errors.Join(withHint(err), closeAll())
 	}
+	if n == nil {
+		return closeAll() // stopped before there was a node
+	}
 	<-stop
 	log.Info("ending: signal")
 	return errors.Join(closeAll(), n.Close())
+}
+
+// A node whose port mapper is not there yet, as at the start of a machine, waits
+// for it this long.
+const (
+	epmdWait  = 30 * time.Second
+	epmdPause = time.Second
+)
+
+// startNode starts the node. It tries again while epmd does not answer, and says
+// so; nil without an error if stop was closed meanwhile.
+func startNode(log *slog.Logger, stop <-chan struct{}, cfg node.Config) (*node.Node, error) {
+	for deadline := time.Now().Add(epmdWait); ; {
+		n, err := node.Start(context.Background(), cfg)
+		if !errors.Is(err, node.ErrNoEPMD) || time.Now().After(deadline) {
+			return n, err
+		}
+		log.Warn("waiting for the port mapper", "epmd", cfg.EPMD, "error", err)
+		select {
+		case <-time.After(epmdPause):
+		case <-stop:
+			return nil, nil
+		}
+	}
 }
 
 // withHint adds to an error of the node what to do about it.
