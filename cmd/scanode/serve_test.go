@@ -111,6 +111,12 @@ func TestNothingSecret(t *testing.T) {
 		}
 		out.Write(b)
 	}
+	// The last of what it has to say of the three, before it is ended.
+	for !strings.Contains(out.String(), "plain distribution") {
+		if _, err := lines.ReadString('\n'); err != nil {
+			t.Fatalf("%v: %s", err, out.String())
+		}
+	}
 	cmd.Process.Signal(syscall.SIGQUIT)
 	if _, err := io.Copy(io.Discard, lines); err != nil {
 		t.Error(err)
