@@ -40,7 +40,7 @@ func TestTemplatesProve(t *testing.T) {
 		if rapid.IntRange(0, 3).Draw(t, "filtered") > 0 {
 			var err error
 			if e, err = Parse(drawFilter(t, allTypes, 2)); err != nil {
-				t.Skip(err)
+				t.Skip(err) // drawn, but no filter: rapid draws another, and fails if that happens too often
 			}
 		}
 		columns := rapid.SliceOfN(rapid.SampledFrom(names), 0, 3).Draw(t, "columns")

@@ -174,7 +174,7 @@ func TestParseFormat(t *testing.T) {
 		term := literal().Draw(t, "term")
 		want, err := etf.AppendTerm(nil, term)
 		if err != nil {
-			t.Skip(err)
+			t.Skip(err) // drawn, but no term that can be sent: two equal keys in a map
 		}
 		text := Format(term)
 		again, err := Parse(text)
