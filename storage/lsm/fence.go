@@ -18,7 +18,7 @@ var errFenced = errors.New("the store writes no more")
 
 // fence is the file system of one store. While the store lives it passes
 // everything through. When a write fails that pebble cannot survive (its log,
-// its manifest, its markers, the directory itself; during Open any), the fence
+// its manifest, its markers, the directory itself; during Open any but a removal), the fence
 // goes up: the store is told, the disk is not written again, and pebble is told
 // that the write succeeded. What pebble does from then on happens in memory and
 // is thrown away, so the disk stays as a crash would have left it.
@@ -229,19 +229,24 @@ func (f *fence) List(dir string) ([]string, error) {
 	return names, err
 }
 
-// Remove implements vfs.FS.
+// Remove implements vfs.FS. A file that stays loses nothing, so that a failed
+// removal is the caller's to know and never puts the fence up.
 func (f *fence) Remove(name string) error {
-	void, err := f.try("remove", name, func() error { return f.FS.Remove(name) })
-	if void {
+	if !f.enter() {
 		_ = f.void.Remove(f.voidName(name)) // it need not be there
+		return nil
 	}
-	return err
+	defer f.leave()
+	return f.FS.Remove(name)
 }
 
-// RemoveAll implements vfs.FS.
+// RemoveAll implements vfs.FS. See Remove.
 func (f *fence) RemoveAll(name string) error {
-	_, err := f.try("remove", name, func() error { return f.FS.RemoveAll(name) })
-	return err
+	if !f.enter() {
+		return nil
+	}
+	defer f.leave()
+	return f.FS.RemoveAll(name)
 }
 
 // Rename implements vfs.FS.

@@ -342,7 +342,9 @@ func openFault(t *testing.T, existing, sticky bool, at int) (reached bool) {
 	reached = inj.count() > at
 	inj.arm(nil)
 	if err == nil {
-		if err := s.Close(); err != nil {
+		// The fault may have hit what pebble does beside and after Open. The store
+		// is parked then, Close says so, and nothing is lost all the same.
+		if err := s.Close(); err != nil && !strings.Contains(err.Error(), "injected") {
 			t.Fatalf("close after a tolerated fault: %v", err)
 		}
 	} else if !reached {
