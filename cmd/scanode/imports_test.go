@@ -23,6 +23,10 @@ var imports = map[string]struct{ inside, outside []string }{
 	"port":              {inside: []string{"etf"}},
 	"filter":            {inside: []string{"etf", "etf/etftext", "msgpack"}},
 	"storage/lsm":       {inside: []string{"storage"}, outside: []string{"github.com/cockroachdb/pebble/v2"}},
+	"storage/couch/file": {
+		inside:  []string{"etf"},
+		outside: []string{"github.com/cockroachdb/pebble/v2", "github.com/golang/snappy", "github.com/klauspost/compress", "github.com/zeebo/xxh3"},
+	},
 	"storage/storetest": {inside: []string{"storage"}, outside: []string{"pgregory.net/rapid"}},
 	"scan":              {inside: []string{"filter", "storage", "etf", "etf/etftext", "msgpack"}},
 	"node":              {inside: []string{"etf"}},
