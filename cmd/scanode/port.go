@@ -19,7 +19,7 @@ import (
 
 func portCommand() *cobra.Command {
 	var report string
-	var cacheMiB int64
+	var memory memoryFlags
 	cmd := &cobra.Command{
 		Use:   "port",
 		Short: "Serve the BEAM that started this program, over standard input and output",
@@ -28,17 +28,19 @@ func portCommand() *cobra.Command {
 Standard output carries frames only. At the end of standard input and at SIGTERM
 everything is flushed and closed, and the program exits with status 0.`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return runPort(report, cacheMiB) },
+		RunE: func(*cobra.Command, []string) error { return runPort(report, memory) },
 	}
 	cmd.Flags().StringVar(&report, "crash-report", "", "file that receives the report of a fatal fault")
-	cacheFlag(cmd.Flags(), &cacheMiB)
+	memory.register(cmd.Flags())
 	return cmd
 }
 
-func runPort(report string, cacheMiB int64) error {
-	if err := checkCache(cacheMiB); err != nil {
+func runPort(report string, memory memoryFlags) error {
+	limit, err := memory.plan()
+	if err != nil {
 		return err
 	}
+	limitHeap(limit)
 	// The BEAM may be gone while there is still something to say to it. That is
 	// an error of the write, and no reason to end before everything is flushed.
 	signal.Ignore(syscall.SIGPIPE)
@@ -62,7 +64,7 @@ func runPort(report string, cacheMiB int64) error {
 	if unreported != nil {
 		log.Warn("the report of a fatal fault would be lost", "error", unreported)
 	}
-	srv, closeAll := newServer(log, cacheMiB, server.AbsolutePath)
+	srv, closeAll := newServer(log, memory, server.AbsolutePath)
 	link := srv.Attach(conn)
 	ended := make(chan error, 1)
 	go func() { ended <- conn.Serve(link) }()

@@ -32,7 +32,7 @@ type serveFlags struct {
 	anyPath, verbose                     bool
 	allow                                []string
 	maxFrameMiB                          int
-	cacheMiB                             int64
+	memory                               memoryFlags
 	tls                                  tlsFlags
 }
 
@@ -57,7 +57,7 @@ closed, and the program exits with status 0; a second SIGTERM ends it at once.`,
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:0", "address and port to accept links on; port 0 takes a free one.\nOther hosts can connect only if it is not a loopback address")
 	fs.StringVar(&f.epmd, "epmd", defaultEPMD(), "address of the Erlang port mapper, or none; ERL_EPMD_PORT sets the default's port.\nIf it ends, this node registers again when it is back")
 	fs.StringSliceVar(&f.allow, "allow", nil, "names of the nodes that may connect; all that know the cookie if not given")
-	cacheFlag(fs, &f.cacheMiB)
+	f.memory.register(fs)
 	fs.IntVar(&f.maxFrameMiB, "max-frame-mib", 64, "largest message in MiB; a larger one ends the link, with a line in the log")
 	fs.BoolVar(&f.verbose, "verbose", false, "log more")
 	f.tls.register(cmd)
@@ -73,7 +73,8 @@ func defaultEPMD() string {
 }
 
 func runServe(f serveFlags) error {
-	if err := checkCache(f.cacheMiB); err != nil {
+	limit, err := f.memory.plan()
+	if err != nil {
 		return err
 	}
 	if f.maxFrameMiB < 1 || f.maxFrameMiB > maxFrameMiB {
@@ -96,8 +97,9 @@ func runServe(f serveFlags) error {
 	if err != nil {
 		return err
 	}
+	limitHeap(limit)
 	stop := stopSignals()
-	srv, closeAll := newServer(log, f.cacheMiB, resolve)
+	srv, closeAll := newServer(log, f.memory, resolve)
 	if f.epmd == "none" {
 		f.epmd = ""
 	}

@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
-
-	"github.com/spf13/pflag"
 
 	"scanode/server"
 	"scanode/storage"
@@ -26,29 +23,11 @@ var engineLevels = map[lsm.Level]slog.Level{
 	lsm.LevelFatal: slog.LevelError,
 }
 
-// defaultCacheMiB is the block cache that all stores share, unless a flag says
-// otherwise. It lives on Go's heap, which may grow to twice its size.
-const defaultCacheMiB = 256
-
-// cacheFlag adds --cache-mib.
-func cacheFlag(fs *pflag.FlagSet, cacheMiB *int64) {
-	fs.Int64Var(cacheMiB, "cache-mib", defaultCacheMiB, "MiB of table blocks kept in memory, for all stores together")
-}
-
-// checkCache refuses what --cache-mib cannot mean.
-func checkCache(cacheMiB int64) error {
-	const maxMiB = 1 << 20
-	if cacheMiB < 1 || cacheMiB > maxMiB {
-		return fmt.Errorf("--cache-mib %d: not within 1 and %d", cacheMiB, maxMiB)
-	}
-	return nil
-}
-
 // newServer returns a server with all engines. Its close ends both.
-func newServer(log *slog.Logger, cacheMiB int64, resolve func(string) (string, error)) (s *server.Server, closeAll func() error) {
-	engine := lsm.New(lsm.Config{CacheBytes: cacheMiB << 20, Logger: func(level lsm.Level, msg string) {
-		log.Log(context.Background(), engineLevels[level], msg)
-	}})
+func newServer(log *slog.Logger, memory memoryFlags, resolve func(string) (string, error)) (s *server.Server, closeAll func() error) {
+	cfg := memory.engineConfig()
+	cfg.Logger = func(level lsm.Level, msg string) { log.Log(context.Background(), engineLevels[level], msg) }
+	engine := lsm.New(cfg)
 	s = server.New(server.Config{
 		Version: version,
 		Engines: map[string]storage.Engine{"lsm": engine},

@@ -83,7 +83,7 @@ func TestBudgetInTurn(t *testing.T) {
 func TestParkedWaiter(t *testing.T) {
 	e := engine(t, nil)
 	s := openIn(t, e, t.TempDir())
-	all := e.batches.take(maxLargeBatches, nil)
+	all := e.batches.take(e.batches.total, nil)
 	answer := make(chan error, 1)
 	go func() { answer <- s.Apply(put("k", string(make([]byte, 2*largeBatch))), true) }()
 	for n := 0; n == 0; runtime.Gosched() {

@@ -60,13 +60,14 @@
 //
 // # Memory
 //
-// The block cache is Engine's (Config.CacheBytes). A store holds up to three
-// write buffers (option write_buffer_size); they begin at 256 KiB and grow. A
-// batch of half a write buffer or more counts as one itself. Of batches of 1 MiB
-// or more, 64 MiB at once are on their way in all stores of an engine; the others
-// wait (see budget). Flushing such a batch takes about five times its size for a
-// while. None of it stays in use, but the runtime returns memory late: a process
-// that has to be small needs a memory limit (GOMEMLIMIT).
+// Config.MemoryBytes is one budget for all stores (see memory). The block cache is
+// the engine's. A store holds up to three write buffers; they begin at 256 KiB and
+// grow to the option write_buffer_size or the store's share of the budget. A batch
+// of half a write buffer or more counts as one itself, until it is flushed. Of
+// batches of 1 MiB or more a part of the budget at once is on its way in all
+// stores; the others wait (see budget). Flushing such a batch takes about five
+// times its size for a while. None of it stays in use, but the runtime returns
+// memory late: the program sets a memory limit (GOMEMLIMIT).
 //
 // # Source of truth
 //

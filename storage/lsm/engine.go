@@ -30,8 +30,13 @@ const (
 
 // Config is what the stores of one process share. The zero value works.
 type Config struct {
-	// CacheBytes is the size of the block cache that all stores share.
-	// 0 means 64 MiB.
+	// MemoryBytes is what the process should take, all told: block cache, write
+	// buffers and batches of all stores, and the heap around them. The engine
+	// sizes its parts by it; that the heap keeps to it is for whoever sets a
+	// limit for the Go runtime. 0 means 1 GiB.
+	MemoryBytes int64
+	// CacheBytes is the size of the block cache that all stores share, write
+	// buffers included. 0 means its part of MemoryBytes.
 	CacheBytes int64
 	// MaxOpenFiles bounds the table files all stores together keep open.
 	// 0 means 1000. Logs, manifests and directories (about eight descriptors
@@ -52,6 +57,7 @@ type Engine struct {
 	cache     *pebble.Cache
 	fileCache *pebble.FileCache
 	compactor *compactor
+	memory    memory
 	batches   budget
 
 	mu   sync.Mutex
@@ -63,18 +69,12 @@ var _ storage.Engine = (*Engine)(nil)
 // fileCacheShards spreads the locks of the shared file cache.
 const fileCacheShards = 8
 
-// Batches of at least largeBatch bytes together take maxLargeBatches bytes while
-// they are applied.
-const (
-	largeBatch      = 1 << 20
-	maxLargeBatches = 64 << 20
-)
+// largeBatch is the size from which on a batch takes a share of the engine's
+// budget for batches.
+const largeBatch = 1 << 20
 
 // New returns an engine. Close it after its stores.
 func New(c Config) *Engine {
-	if c.CacheBytes <= 0 {
-		c.CacheBytes = 64 << 20
-	}
 	if c.MaxOpenFiles <= 0 {
 		c.MaxOpenFiles = 1000
 	}
@@ -84,12 +84,14 @@ func New(c Config) *Engine {
 	if c.Logger == nil {
 		c.Logger = func(Level, string) {}
 	}
+	m := newMemory(c.MemoryBytes, c.CacheBytes)
 	return &Engine{
 		fs:        c.FS,
 		log:       c.Logger,
-		cache:     pebble.NewCache(c.CacheBytes),
+		cache:     pebble.NewCache(m.cacheBytes),
 		fileCache: pebble.NewFileCache(fileCacheShards, c.MaxOpenFiles),
-		batches:   budget{total: maxLargeBatches},
+		memory:    m,
+		batches:   budget{total: m.batchBytes},
 		compactor: newCompactor(max(2, runtime.GOMAXPROCS(0)/2)),
 		open:      make(map[string]struct{}),
 	}
@@ -230,6 +232,13 @@ func (e *Engine) register(dir string) (string, error) {
 	}
 	e.open[dir] = struct{}{}
 	return dir, nil
+}
+
+// stores is the number of stores open or being opened.
+func (e *Engine) stores() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.open)
 }
 
 func (e *Engine) unregister(dir string) {

@@ -15,10 +15,11 @@ import (
 
 // settings are the engine options of one store, checked.
 type settings struct {
-	writeBufferBytes int64
+	writeBufferBytes int64 // at most
 	blockBytes       int64
 	compression      *block.CompressionProfile
 	bloomBits        int64 // 0: no filter
+	paranoid         bool  // every table is read before the store opens
 }
 
 // defaultSettings favour many stores in one process: memtables are small, and
@@ -32,10 +33,10 @@ func defaultSettings() settings {
 	}
 }
 
-// Bounds of the options. The smallest write buffer still holds pebble's own
-// bookkeeping, the largest keeps a stalled store (four memtables) under 4 GiB.
+// Bounds of the options, LevelDB's where it has some. The largest write buffer
+// keeps a stalled store (four memtables) under 4 GiB.
 const (
-	minWriteBufferBytes, maxWriteBufferBytes = 256 << 10, 1 << 30
+	minWriteBufferBytes, maxWriteBufferBytes = 64 << 10, 1 << 30
 	minBlockBytes, maxBlockBytes             = 1 << 10, 4 << 20
 	minBloomBits, maxBloomBits               = 1, 64
 )
@@ -55,6 +56,7 @@ var optionSetters = map[string]func(*settings, any) error{
 	},
 	"compression":     setCompression,
 	"use_bloomfilter": setBloom,
+	"paranoid_checks": func(s *settings, v any) error { return setBool(&s.paranoid, v) },
 }
 
 // parseSettings checks an option map. Options are looked at in the order of
@@ -86,6 +88,15 @@ func setInt(dst *int64, v any, low, high int64) error {
 	return nil
 }
 
+func setBool(dst *bool, v any) error {
+	b, ok := v.(bool)
+	if !ok {
+		return fmt.Errorf("needs true or false, got %s", plain(v))
+	}
+	*dst = b
+	return nil
+}
+
 // plain is a name or value as whoever gave it wrote it, cut to a bound.
 func plain(v any) string {
 	const most = 100
@@ -99,27 +110,33 @@ func plain(v any) string {
 	return text
 }
 
-// setCompression takes snappy, zstd or none, and eleveldb's true and false.
+// setCompression takes snappy, lz4, zstd or none, and eleveldb's true and false.
+//
+// Differs from eleveldb: lz4 is MinLZ, what pebble has for it: of the same
+// family, as fast, and smaller. It binds nobody, for each block says how it was
+// compressed.
 func setCompression(s *settings, v any) error {
 	switch v {
 	case "snappy", true:
 		s.compression = block.SnappyCompression
+	case "lz4":
+		s.compression = block.MinLZCompression
 	case "zstd":
 		s.compression = block.ZstdCompression
 	case "none", false:
 		s.compression = block.NoCompression
 	default:
-		return fmt.Errorf("%s is none of snappy, zstd, none", plain(v))
+		return fmt.Errorf("%s is none of snappy, lz4, zstd, none", plain(v))
 	}
 	return nil
 }
 
-// setBloom takes true (10 bits a key), false or 0 (no filter), or a number of
+// setBloom takes true (16 bits a key, as eleveldb), false or 0 (no filter), or a number of
 // bits.
 func setBloom(s *settings, v any) error {
 	switch v {
 	case true:
-		s.bloomBits = 10
+		s.bloomBits = 16
 		return nil
 	case false, int64(0):
 		s.bloomBits = 0

@@ -173,7 +173,9 @@ func (s *store) listener() *pebble.EventListener {
 			s.corruptBlocks.Add(1)
 			s.log(LevelError, fmt.Sprintf("corruption: %s: %v", info.Path, info.Details))
 		},
+		FlushBegin: func(pebble.FlushInfo) { s.flushes.begin() },
 		FlushEnd: func(info pebble.FlushInfo) {
+			s.flushes.end(info.Err == nil)
 			if info.Err == nil {
 				s.flushFailures.Store(0)
 				return

@@ -23,7 +23,7 @@ type store struct {
 	lock   *pebble.Lock
 	db     *pebble.DB
 
-	bufferBytes uint64 // the option write_buffer_size
+	bufferBytes uint64 // of one write buffer
 
 	state    atomic.Uint32
 	parkOnce sync.Once
@@ -50,6 +50,7 @@ type store struct {
 	snapshots map[*snapshot]struct{} // open snapshots
 	lingering bool                   // Close has left pebble to the last iterator
 
+	flushes          flushes
 	backgroundErrors atomic.Int64
 	corruptBlocks    atomic.Int64
 	flushFailures    atomic.Int64 // in a row
@@ -86,7 +87,7 @@ const (
 // options are pebble's options for a store with these settings.
 func (s *store) options(set settings) *pebble.Options {
 	e := s.engine
-	s.bufferBytes = uint64(set.writeBufferBytes)
+	s.bufferBytes = uint64(e.memory.bufferFor(e.stores(), set.writeBufferBytes))
 	o := &pebble.Options{
 		Cache:                       e.cache,
 		FileCache:                   e.fileCache,
@@ -95,7 +96,7 @@ func (s *store) options(set settings) *pebble.Options {
 		Logger:                      logger{s},
 		EventListener:               s.listener(),
 		FormatMajorVersion:          pebble.FormatNewest,
-		MemTableSize:                uint64(set.writeBufferBytes),
+		MemTableSize:                s.bufferBytes,
 		MemTableStopWritesThreshold: stopWritesBuffers,
 		L0StopWritesThreshold:       stopWritesSublevels,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
@@ -203,7 +204,7 @@ func (s *store) Apply(ops []storage.Op, sync bool) error {
 			s.leave()
 			return s.refusal()
 		}
-		defer giveBack()
+		defer s.giveBackFlushed(uint64(size), giveBack)
 	}
 	b, err := s.newBatch(ops, size)
 	if err != nil {
