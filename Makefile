@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` are all a newcomer
 # needs: both install what is missing and say so.
 
-.PHONY: build demo test test-go test-erl interop bench bench-node bench-rows fuzz fmt clean
+.PHONY: build demo test test-go test-erl test-eleveldb interop bench bench-node bench-rows fuzz fmt clean
 
 # The product is one static binary. Only the race detector needs a C compiler.
 export CGO_ENABLED = 0
@@ -52,6 +52,14 @@ test-go:
 test-erl: build
 	rebar3 do compile, xref, dialyzer
 	SCANODE_EXECUTABLE=$(CURDIR)/bin/scanode rebar3 ct
+	$(MAKE) --no-print-directory test-eleveldb
+
+# The same for the application that takes eleveldb's place. It has scanode in the
+# code path, as it has where both are dependencies of a project.
+test-eleveldb: build
+	rebar3 compile
+	cd compat/eleveldb && ERL_LIBS=$(CURDIR)/_build/default/lib rebar3 do compile, xref, dialyzer
+	cd compat/eleveldb && ERL_LIBS=$(CURDIR)/_build/default/lib SCANODE_EXECUTABLE=$(CURDIR)/bin/scanode rebar3 ct
 
 bench:
 	go test -run '^$$' -bench . -benchmem ./...

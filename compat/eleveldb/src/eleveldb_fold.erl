@@ -1,0 +1,120 @@
+%% @private
+%% Folds: a scan whose rows are asked for, batch by batch, in the process that folds. So all that fails is known apart from what the callback raises, no
+%% message of it comes unasked, and a callback that blocks holds up nothing but its own scan.
+-module(eleveldb_fold).
+
+-export([rows/3, stream/2]).
+-export_type([source/0]).
+
+-type source() :: #{
+    %% What is folded over: a store, or a view of one that an iterator keeps.
+    view := scanode:db(),
+    %% The store itself, and the mark that it is closed.
+    db := scanode:db(),
+    closed := atomics:atomics_ref(),
+    rows := kv | keys,
+    %% Milliseconds after which a new view is taken.
+    refresh := timeout()
+}.
+
+-type callback(Acc) :: fun((term(), Acc) -> Acc).
+
+%% How the faults of a scan are raised.
+-type raise() :: fun((scanode:reason()) -> no_return()).
+
+%% @doc Folds over all rows from a key on, or from the first.
+-spec rows(source(), first | binary(), {callback(Acc), Acc}) -> Acc.
+rows(#{view := View, rows := Rows, refresh := Refresh} = Source, Start, {Fun, Acc}) ->
+    Options = bounds(Start, #{rows => Rows}),
+    case run(View, Options, until(Refresh), Source, Fun, Acc, fun iterator_error/1) of
+        {refresh, Last, Folded} -> again(Source, Last, {Fun, Folded});
+        {done, Folded} -> Folded
+    end.
+
+%% With a new view, behind the last key.
+-spec again(source(), binary(), {callback(Acc), Acc}) -> Acc.
+again(#{db := Db, rows := Rows, refresh := Refresh} = Source, Key, {Fun, Acc}) ->
+    Options = #{rows => Rows, start => Key, start_inclusive => false},
+    case run(Db, Options, until(Refresh), Source, Fun, Acc, fun iterator_error/1) of
+        {refresh, Last, Folded} -> again(Source, Last, {Fun, Folded});
+        {done, Folded} -> Folded
+    end.
+
+%% @doc Folds over a range, with the options of scanode:fold/4.
+-spec stream(source(), {map(), callback(Acc), Acc}) -> Acc.
+stream(#{view := View} = Source, {Options, Fun, Acc}) ->
+    {done, Folded} = run(View, Options, infinity, Source, Fun, Acc, fun streaming_error/1),
+    Folded.
+
+-spec bounds(first | binary(), map()) -> map().
+bounds(first, Options) -> Options;
+bounds(Key, Options) -> Options#{start => Key}.
+
+-spec until(timeout()) -> integer() | infinity.
+until(infinity) -> infinity;
+until(Refresh) -> erlang:monotonic_time(millisecond) + Refresh.
+
+-spec run(scanode:db(), map(), integer() | infinity, source(), callback(Acc), Acc, raise()) -> {done, Acc} | {refresh, binary(), Acc}.
+run(View, Options, Until, #{closed := Closed}, Fun, Acc, Raise) ->
+    case scanode:scan_start(View, Options) of
+        {ok, Scan} -> next(Scan, Until, Closed, Fun, Acc, Raise);
+        {error, Reason} -> Raise(Reason)
+    end.
+
+-spec next(scanode:scan(), integer() | infinity, atomics:atomics_ref(), callback(Acc), Acc, raise()) ->
+    {done, Acc} | {refresh, binary(), Acc}.
+next(Scan, Until, Closed, Fun, Acc, Raise) ->
+    case scanode:scan_next(Scan) of
+        {ok, Rows, Next} ->
+            Folded = batch(Fun, Acc, Rows, Next),
+            ok = still_open(Closed, Next),
+            case Until =/= infinity andalso erlang:monotonic_time(millisecond) >= Until of
+                true ->
+                    ok = scanode:scan_stop(Next),
+                    {refresh, key(lists:last(Rows)), Folded};
+                false ->
+                    next(Next, Until, Closed, Fun, Folded, Raise)
+            end;
+        {done, _Facts} ->
+            {done, Acc};
+        {error, Reason} ->
+            Raise(Reason)
+    end.
+
+%% The rows may all be here already when the callback closes the store, and the scan complete; the fold is to fail all the same.
+-spec still_open(atomics:atomics_ref(), scanode:scan()) -> ok.
+still_open(Closed, Scan) ->
+    case atomics:get(Closed, 1) of
+        0 ->
+            ok;
+        _ ->
+            ok = scanode:scan_stop(Scan),
+            erlang:error(badarg)
+    end.
+
+-spec batch(callback(Acc), Acc, [term(), ...], scanode:scan()) -> Acc.
+batch(Fun, Acc, Rows, Scan) ->
+    try
+        lists:foldl(Fun, Acc, Rows)
+    catch
+        Class:Reason:Stack ->
+            ok = scanode:scan_stop(Scan),
+            erlang:raise(Class, Reason, Stack)
+    end.
+
+-spec key({binary(), binary()} | binary()) -> binary().
+key({Key, _}) -> Key;
+key(Key) -> Key.
+
+%% Differs from eleveldb, where an iterator that meets a damaged table is at its end, and the fold returns what it has.
+-spec iterator_error(scanode:reason()) -> no_return().
+iterator_error(closed) -> erlang:error(badarg);
+iterator_error(Reason) -> erlang:error({iterator_error, eleveldb_error:text(Reason)}).
+
+%% A filter that cannot be used is refused before the first row, in the original with a term that its caller does not match.
+%%
+%% Differs from eleveldb, which logs the error of a stream and returns what it has.
+-spec streaming_error(scanode:reason()) -> no_return().
+streaming_error(closed) -> erlang:error(badarg);
+streaming_error({bad_filter, _} = Reason) -> erlang:error({badmatch, {error, make_ref(), eleveldb_error:text(Reason)}});
+streaming_error(Reason) -> erlang:error({streaming_error, eleveldb_error:text(Reason)}).
