@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"scanode/etf"
@@ -147,11 +148,10 @@ func (b *bean) send(msg etf.Term) {
 	}
 }
 
-var lastRef uint32
+var lastRef atomic.Uint32
 
 func newRef() etf.Ref {
-	lastRef++
-	return etf.Ref{Node: "bean@here", Creation: 1, Len: 3, ID: [5]uint32{lastRef, 2, 3}}
+	return etf.Ref{Node: "bean@here", Creation: 1, Len: 3, ID: [5]uint32{lastRef.Add(1), 2, 3}}
 }
 
 func pid(n uint32) etf.Pid { return etf.Pid{Node: "bean@here", ID: n, Creation: 1} }

@@ -49,7 +49,8 @@ func FuzzRequest(f *testing.F) {
 		encoded("info"), encoded(2, "info", id), encoded(3, "get", id, key), encoded(4, "write", id, list(put), empty),
 		encoded(2, "close", id), encoded(2, "snapshot", id), encoded(3, "open", etf.AppendBinary(nil, []byte("/x")), empty),
 		encoded(2, "explain", append(etf.AppendAtom(etf.AppendMapHeader(nil, 1), "filter"), filter...)),
-		encoded(4, "split", id, empty, etf.AppendInt64(nil, 3)), {104, 1, 104, 1, 104, 1, 106},
+		encoded(4, "split", id, empty, etf.AppendInt64(nil, 3)), encoded(3, "iterator", id, empty), encoded(3, "snapshot", id, empty),
+		encoded(4, "iterator_read", id, encoded(2, "from", key), empty), encoded(2, "handles", id), {104, 1, 104, 1, 104, 1, 106},
 	} {
 		f.Add(encoded(3, "$gen_call", from, req))
 	}

@@ -88,6 +88,17 @@ func (l *lease) check() {
 	}
 }
 
+// describe says whether the maker is dead and for how long nobody has used the
+// thing.
+func (l *lease) describe() (orphaned bool, idle time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.users == 0 {
+		idle = time.Duration(time.Now().UnixNano() - l.used.Load())
+	}
+	return l.orphaned, idle
+}
+
 func (l *lease) isOrphaned() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

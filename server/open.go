@@ -3,7 +3,6 @@ package server
 import (
 	"sort"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"scanode/etf"
@@ -36,7 +35,7 @@ func (c *call) openStore() (int64, error) {
 	}
 	o := newOptions(c.arg())
 	opts := storage.Options{CreateIfMissing: o.bool("create_if_missing", true), ErrorIfExists: o.bool("error_if_exists", false)}
-	orphan := time.Duration(o.millis("orphan_ms", defaultOrphanMs)) * time.Millisecond
+	orphan := o.orphan()
 	engine := s.cfg.Engines[o.atom("engine", "lsm", s.engineNames()...)]
 	opts.Engine = o.engine()
 	if err := o.done(); err != nil {
@@ -151,21 +150,21 @@ func readDir(b []byte) (string, error) {
 	return dir, nil
 }
 
-// close answers {close, Id}, of a store or of a snapshot.
+// close answers {close, Id}, of a store, a snapshot or an iterator.
 func (c *call) close() {
 	id, _, err := readIDAndRest(c.arg())
 	if err != nil {
 		c.fail(err)
 		return
 	}
-	v, err := c.link.s.acquire(id)
+	v, err := c.link.s.acquireAny(id)
 	if err != nil {
 		c.fail(err)
 		return
 	}
 	v.release()
-	if v.snapshot != nil {
-		err = v.snapshot.close()
+	if v.handle != nil {
+		err = v.handle.close()
 	} else if err = v.close(); err == nil {
 		c.link.s.log.Info("store closed", "dir", v.dir, "peer", c.link.peer.Node())
 	}

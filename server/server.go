@@ -41,13 +41,13 @@ type Server struct {
 	calls   map[request]func(*call) // nil for a write, which is queued
 	streams atomic.Int64
 
-	mu        sync.Mutex
-	closed    bool
-	stores    map[int64]*store    // by id
-	snapshots map[int64]*snapshot // by id
-	dirs      map[string]*store   // by directory; a nil one is being opened
-	change    sync.Cond           // signalled when an entry of dirs goes or is filled
-	links     map[*Link]struct{}
+	mu      sync.Mutex
+	closed  bool
+	stores  map[int64]*store  // by id
+	handles map[int64]*handle // by id
+	dirs    map[string]*store // by directory; a nil one is being opened
+	change  sync.Cond         // signalled when an entry of dirs goes or is filled
+	links   map[*Link]struct{}
 }
 
 // request names a call and the number of its arguments.
@@ -58,18 +58,22 @@ type request struct {
 
 // New returns a Server without stores.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, log: cfg.Logger, stores: map[int64]*store{}, snapshots: map[int64]*snapshot{}, dirs: map[string]*store{}, links: map[*Link]struct{}{}}
+	s := &Server{cfg: cfg, log: cfg.Logger, stores: map[int64]*store{}, handles: map[int64]*handle{}, dirs: map[string]*store{}, links: map[*Link]struct{}{}}
 	s.change.L = &s.mu
 	s.calls = map[request]func(*call){
-		{"info", 0}:     (*call).nodeInfo,
-		{"info", 1}:     (*call).storeInfo,
-		{"open", 2}:     (*call).open,
-		{"close", 1}:    (*call).close,
-		{"get", 2}:      (*call).get,
-		{"explain", 1}:  (*call).explain,
-		{"split", 3}:    (*call).split,
-		{"snapshot", 1}: (*call).snapshot,
-		{"write", 3}:    nil,
+		{"info", 0}:          (*call).nodeInfo,
+		{"info", 1}:          (*call).storeInfo,
+		{"handles", 1}:       (*call).handles,
+		{"open", 2}:          (*call).open,
+		{"close", 1}:         (*call).close,
+		{"get", 2}:           (*call).get,
+		{"explain", 1}:       (*call).explain,
+		{"split", 3}:         (*call).split,
+		{"snapshot", 1}:      (*call).snapshot,
+		{"snapshot", 2}:      (*call).snapshot,
+		{"iterator", 2}:      (*call).iterator,
+		{"iterator_read", 3}: (*call).iteratorRead,
+		{"write", 3}:         nil,
 	}
 	return s
 }
@@ -113,11 +117,11 @@ func (s *Server) closeAll(stores []*store, why string) {
 	wg.Wait()
 }
 
-// idBits is the size of a store's id: the BEAM keeps such an integer in one
+// idBits is the size of an id: the BEAM keeps such an integer in one
 // word.
 const idBits = 59
 
-// newID returns an id that no store had before, also none of an earlier run of
+// newID returns an id that no store and no handle had before, also none of an earlier run of
 // the program. s.mu is held.
 func (s *Server) newID() int64 {
 	for {
@@ -126,7 +130,7 @@ func (s *Server) newID() int64 {
 			panic(err) // crypto/rand never fails
 		}
 		id := int64(binary.BigEndian.Uint64(b[:]) >> (64 - idBits))
-		if id > 0 && s.stores[id] == nil && s.snapshots[id] == nil {
+		if id > 0 && s.stores[id] == nil && s.handles[id] == nil {
 			return id
 		}
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -21,35 +22,46 @@ type store struct {
 	lease  lease
 	writes writeQueue
 
-	mu        sync.Mutex
-	closing   bool
-	users     sync.WaitGroup // calls and streams under way
-	streams   map[*stream]struct{}
-	snapshots map[*snapshot]struct{}
+	mu      sync.Mutex
+	closing bool
+	users   sync.WaitGroup // calls and streams under way
+	streams map[*stream]struct{}
+	handles map[*handle]struct{}
 }
 
 func newStore(s *Server, dir string, link *Link, orphan time.Duration) *store {
-	st := &store{s: s, dir: dir, link: link, streams: map[*stream]struct{}{}, snapshots: map[*snapshot]struct{}{}}
+	st := &store{s: s, dir: dir, link: link, streams: map[*stream]struct{}{}, handles: map[*handle]struct{}{}}
 	st.writes.store = st
 	st.lease.orphan = orphan
 	st.lease.expire = func() { s.closeAll([]*store{st}, "its opener is dead and nobody used it") }
 	return st
 }
 
-// view is what an id names, in use: a store, or a snapshot of one.
+// view is what an id names, in use: a store, or a handle of one.
 type view struct {
 	*store
-	source   scan.Source
-	snapshot *snapshot // nil for the store itself
+	source scan.Source
+	handle *handle // nil for the store itself
 }
 
-// acquire finds what id names and keeps its store open until release.
+// acquire finds the store or the snapshot that id names and keeps its store open
+// until release.
 func (s *Server) acquire(id int64) (view, error) {
+	v, err := s.acquireAny(id)
+	if err == nil && v.handle != nil && v.handle.kind == kindIterator {
+		v.release()
+		return view{}, reasonf(tagBadRequest, "%d is an iterator's id, not a store's or a snapshot's", id)
+	}
+	return v, err
+}
+
+// acquireAny finds whatever id names and keeps its store open until release.
+func (s *Server) acquireAny(id int64) (view, error) {
 	s.mu.Lock()
-	v := view{store: s.stores[id], snapshot: s.snapshots[id]}
+	v := view{store: s.stores[id], handle: s.handles[id]}
 	s.mu.Unlock()
-	if v.snapshot != nil {
-		v.store = v.snapshot.store
+	if v.handle != nil {
+		v.store = v.handle.store
 	}
 	if v.store == nil {
 		return view{}, errClosed
@@ -59,19 +71,26 @@ func (s *Server) acquire(id int64) (view, error) {
 	if v.closing {
 		return view{}, errClosed
 	}
+	v.source = v.db
+	if h := v.handle; h != nil {
+		if _, open := v.store.handles[h]; !open {
+			return view{}, errClosed
+		}
+		h.view.hold()
+		h.lease.hold(+1)
+		v.source = h.view
+	}
 	v.users.Add(1)
 	v.lease.hold(+1)
-	v.source = v.db
-	if v.snapshot != nil {
-		v.snapshot.lease.hold(+1)
-		v.source = v.snapshot
-	}
 	return v, nil
 }
 
 func (v view) release() {
-	if v.snapshot != nil {
-		v.snapshot.lease.hold(-1)
+	if h := v.handle; h != nil {
+		h.lease.hold(-1)
+		if err := h.view.letGo(); err != nil && !errors.Is(err, storage.ErrClosed) {
+			v.s.log.Error("closing a snapshot", "dir", v.dir, "error", err)
+		}
 	}
 	v.lease.hold(-1)
 	v.users.Done()
@@ -96,7 +115,7 @@ func (st *store) removeStream(stream *stream) {
 	st.mu.Unlock()
 }
 
-// close ends the store's scans and snapshots, waits for calls under way, flushes
+// close ends the store's scans and handles, waits for calls under way, flushes
 // and releases the directory. Everybody but the first gets errClosed.
 func (st *store) close() error {
 	st.mu.Lock()
@@ -108,16 +127,19 @@ func (st *store) close() error {
 	for stream := range st.streams {
 		stream.window.Close(errClosed)
 	}
-	var snapshots []*snapshot
-	for snap := range st.snapshots {
-		snapshots = append(snapshots, snap)
+	var handles []*handle // none is added from here on
+	for h := range st.handles {
+		handles = append(handles, h)
+		if h.iterator != nil {
+			h.iterator.cursor.Cancel(errClosed)
+		}
 	}
 	st.mu.Unlock()
 
 	st.lease.end()
 	st.users.Wait()
-	for _, snap := range snapshots {
-		_ = snap.close() // errClosed: somebody else was faster
+	for _, h := range handles {
+		_ = h.close() // errClosed: somebody else was faster
 	}
 	err := st.db.Close()
 	s := st.s

@@ -17,7 +17,7 @@ func (s *Server) write(c *call, done func()) {
 	if err == nil {
 		v, err = s.acquire(id)
 	}
-	if err == nil && v.snapshot != nil {
+	if err == nil && v.handle != nil {
 		v.release()
 		err = reasonf(tagBadRequest, "a snapshot is read-only")
 	}

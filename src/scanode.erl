@@ -29,11 +29,13 @@
 
 -export([child_spec/1, start_link/1]).
 -export([open/2, close/1, info/0, info/1]).
--export([snapshot/1, get/2, get/3, put/3, delete/2, write/3]).
+-export([get/2, get/3, put/3, delete/2, write/3, async_write/4, async_get/3]).
+-export([snapshot/1, snapshot/2, iterator/2, iterator_read/3, iterator_move/2, handles/1]).
 -export([explain/2, split/3, fold/4, fold_info/4, scan_start/2, scan_next/1, scan_stop/1]).
 -export([aggregate/2, merge_aggregates/1]).
 
--export_type([db/0, scan/0, reason/0, outcome/0, write_error/0, op/0, row/0, cell/0, range/0, start_option/0, open_option/0, open_options/0, fold_option/0, fold_options/0]).
+-export_type([db/0, scan/0, iterator/0, reason/0, outcome/0, write_error/0, op/0, row/0, cell/0, range/0, start_option/0, open_option/0, open_options/0]).
+-export_type([write_options/0, iterator_option/0, from/0, read_option/0, fold_option/0, fold_options/0]).
 -export_type([compute/0, aggregate_option/0, aggregate_options/0, aggregate_row/0, partial/0]).
 
 -opaque db() :: {scanode_db, scanode_link:via(), scanode_link:db_id()}.
@@ -41,6 +43,9 @@
 
 -opaque scan() :: {scanode_scan, pid(), scanode_link:via(), {pid(), reference()}, timeout(), [tuple()]}.
 %% A scan under way, see {@link scan_start/2}.
+
+-opaque iterator() :: {scanode_iterator, scanode_link:via(), scanode_link:db_id()}.
+%% See {@link iterator/2}. As usable and as harmless as a handle.
 
 -type reason() ::
     closed
@@ -79,6 +84,8 @@
 -type cell() :: integer() | float() | boolean() | binary() | [] | term().
 %% `[]' is NULL. A stored ETF row may hold other terms.
 
+-type write_options() :: #{sync => boolean(), timeout => timeout()} | [{sync, boolean()} | {timeout, timeout()} | atom()].
+
 -type row() ::
     {Key :: binary(), Value :: binary()}
     | (Key :: binary())
@@ -86,6 +93,12 @@
     | [cell()]
     | {Key :: binary(), [{Name :: binary(), cell()}] | [cell()]}.
 %% By the option `rows': of `kv', `keys', `terms', `cells' and `{select, Names}', and the last three with `with_keys'.
+
+-type iterator_option() :: {rows, kv | keys} | {orphan_ms, timeout()} | {timeout, timeout()}.
+
+-type from() :: first | last | next | prev | {from | 'after' | before | upto, Key :: binary()}.
+
+-type read_option() :: {max_rows, pos_integer()} | {max_bytes, non_neg_integer()} | {timeout, timeout()}.
 
 -type range() ::
     {Start :: binary() | undefined, End :: binary() | undefined}
@@ -185,38 +198,16 @@ start_link(Options) ->
 %% The calling process is the store's opener: while it lives a second open of the directory fails with `locked'.
 -spec open(file:filename_all(), open_options()) -> {ok, db()} | {error, reason()}.
 open(Dir, Options) ->
-    case scanode_options:target(Options) of
-        {ok, Target, Timeout, Rest} ->
-            case scanode_options:directory(Target, Dir) of
-                {ok, Path} -> open_at(Target, Path, Rest, Timeout);
-                {error, Reason} -> {error, Reason}
-            end;
-        {error, Reason} ->
-            {error, Reason}
+    case scanode_call:open(Dir, Options) of
+        {ok, Via, Id} -> {ok, {scanode_db, Via, Id}};
+        {error, Reason} -> {error, Reason}
     end.
 
--spec open_at(scanode_options:target(), file:filename_all(), map(), timeout()) -> {ok, db()} | {error, reason()}.
-open_at(Target, Path, Options, Timeout) ->
-    Began = erlang:monotonic_time(millisecond),
-    case request(Target, {open, Path, Options}, Timeout) of
-        {Via, {ok, Id}} ->
-            {ok, {scanode_db, Via, Id}};
-        {Via, {error, closed}} when is_port(Via) ->
-            %% It ends, and has said so to its owner before it answered: asked again, that one waits for the next program.
-            open_at(Target, Path, Options, scanode_link:remaining(Timeout, Began));
-        {_, {error, closed}} ->
-            {error, {down, <<"scanode at this node ends">>}};
-        {_, {error, Reason}} ->
-            {error, Reason};
-        {error, Reason} ->
-            {error, Reason}
-    end.
-
-%% @doc Closes the store: ends its folds (they raise), flushes everything and gives the directory free. Waits until that is done. Any process may do
-%% this.
--spec close(db()) -> ok | {error, reason()}.
-close({scanode_db, Via, Id}) when ?IS_DB(Via, Id) ->
-    ask(Via, {close, Id}, infinity);
+%% @doc Closes the store: ends its folds (they raise), its snapshots and its iterators, flushes everything and gives the directory free. Waits until that is
+%% done. Any process may do this. A snapshot or an iterator is closed without its store; a fold of a snapshot goes on.
+-spec close(db() | iterator()) -> ok | {error, reason()}.
+close({Tag, Via, Id}) when Tag =:= scanode_db andalso ?IS_DB(Via, Id); Tag =:= scanode_iterator andalso ?IS_DB(Via, Id) ->
+    scanode_call:ask(Via, {close, Id}, infinity);
 close(Db) ->
     erlang:error(badarg, [Db]).
 
@@ -230,31 +221,10 @@ info() ->
 %% `text'. Or, with the options `node', `port' and `timeout' as of {@link open/2} instead of a handle, about that program as {@link info/0}.
 -spec info(db() | open_options()) -> {ok, #{atom() => term()}} | {error, reason()}.
 info({scanode_db, Via, Id}) when ?IS_DB(Via, Id) ->
-    ask(Via, {info, Id}, infinity);
+    scanode_call:ask(Via, {info, Id}, infinity);
 info(Options) when is_map(Options); is_list(Options) ->
-    case scanode_options:target(Options) of
-        {ok, Target, Timeout, Rest} when map_size(Rest) =:= 0 ->
-            case request(Target, info, Timeout) of
-                {error, Reason} -> {error, Reason};
-                {_Via, Reply} -> Reply
-            end;
-        {ok, _, _, Rest} ->
-            {error, scanode_options:bad("unknown: ~0tp", [hd(maps:keys(Rest))])};
-        {error, Reason} ->
-            {error, Reason}
-    end;
+    scanode_call:info(Options);
 info(Db) ->
-    erlang:error(badarg, [Db]).
-
-%% @doc An unchanging view of the store as it is now, for {@link get/2}, {@link fold/4} and {@link info/1} as any store, and {@link close/1} when it is no
-%% longer needed. It cannot be written to. It ends with the store, or 10 minutes after the calling process has ended and it was last used.
--spec snapshot(db()) -> {ok, db()} | {error, reason()}.
-snapshot({scanode_db, Via, Id}) when ?IS_DB(Via, Id) ->
-    case ask(Via, {snapshot, Id}, infinity) of
-        {ok, Snapshot} -> {ok, {scanode_db, Via, Snapshot}};
-        {error, Reason} -> {error, Reason}
-    end;
-snapshot(Db) ->
     erlang:error(badarg, [Db]).
 
 %% @equiv get(Db, Key, infinity)
@@ -266,7 +236,7 @@ get(Db, Key) ->
 -spec get(db(), binary(), timeout()) -> {ok, binary()} | not_found | {error, reason()}.
 get({scanode_db, Via, Id} = Db, Key, Timeout) when ?IS_DB(Via, Id) ->
     _ = scanode_options:is_timeout(Timeout) orelse erlang:error(badarg, [Db, Key, Timeout]),
-    ask(Via, {get, Id, Key}, Timeout);
+    scanode_call:ask(Via, {get, Id, Key}, Timeout);
 get(Db, Key, Timeout) ->
     erlang:error(badarg, [Db, Key, Timeout]).
 
@@ -287,26 +257,103 @@ delete(Db, Key) ->
 %% <li>`timeout': default `infinity'. A write that timed out is `{unknown, timeout}'.</li>
 %% </ul>
 %% All operations of one write must fit into 64 MiB.
--spec write(db(), [op()], #{sync => boolean(), timeout => timeout()} | [{sync, boolean()} | {timeout, timeout()} | atom()]) ->
-    ok | {error, write_error()}.
+-spec write(db(), [op()], write_options()) -> ok | {error, write_error()}.
 write({scanode_db, Via, Id}, Ops, Options) when ?IS_DB(Via, Id) ->
-    case scanode_options:timed(Options) of
-        {ok, Timeout, Rest} -> written(scanode_link:call(Via, {write, Id, Ops, Rest}, Timeout));
-        {error, Reason} -> {error, {rejected, Reason}}
-    end;
+    scanode_call:write(Via, Id, Ops, Options);
 write(Db, Ops, Options) ->
     erlang:error(badarg, [Db, Ops, Options]).
 
--spec written(scanode_link:outcome()) -> ok | {error, write_error()}.
-written({reply, ok}) -> ok;
-written({reply, {error, {Outcome, Reason}}}) when Outcome =:= rejected; Outcome =:= unknown; Outcome =:= applied -> {error, {Outcome, Reason}};
-written({reply, {error, Reason}}) -> refused(Reason);
-written({not_sent, Reason}) -> refused(Reason);
-written({lost, Reason}) -> {error, {unknown, Reason}}.
+%% @doc As {@link write/3}, without waiting: later, exactly one message `{Context, Result}' comes to the calling process, Context being any term and Result
+%% what write/3 would have returned. Writes of one process to one store, with this and with write/3, are applied in the order of the calls. There may be many
+%% under way; when the program has more of them than it takes (docs/protocol.md §5), this call waits until there is room. The end of the store or of the
+%% program is the Result of each that it leaves without another.
+-spec async_write(db(), Context :: term(), [op()], write_options()) -> ok.
+async_write({scanode_db, Via, Id}, Context, Ops, Options) when ?IS_DB(Via, Id) ->
+    scanode_call:async_write(Via, Id, Context, Ops, Options);
+async_write(Db, Context, Ops, Options) ->
+    erlang:error(badarg, [Db, Context, Ops, Options]).
 
--spec refused(reason()) -> {error, write_error()}.
-refused(closed) -> {error, closed};
-refused(Reason) -> {error, {rejected, Reason}}.
+%% @doc As {@link get/2}, without waiting: later, exactly one message `{Context, Result}' comes to the calling process. It may overtake writes under way, and
+%% be overtaken.
+-spec async_get(db(), Context :: term(), binary()) -> ok.
+async_get({scanode_db, Via, Id}, Context, Key) when ?IS_DB(Via, Id) ->
+    scanode_call:async_get(Via, Id, Context, Key);
+async_get(Db, Context, Key) ->
+    erlang:error(badarg, [Db, Context, Key]).
+
+%% @equiv snapshot(Db, #{})
+-spec snapshot(db()) -> {ok, db()} | {error, reason()}.
+snapshot(Db) ->
+    snapshot(Db, #{}).
+
+%% @doc An unchanging view of the store as it is now, for {@link get/2}, {@link fold/4}, {@link iterator/2} and {@link info/1} as any store, and
+%% {@link close/1} when it is no longer needed. It cannot be written to. It ends with the store, or when the calling process has ended and nobody has used it
+%% for the milliseconds that the option `orphan_ms' says (600000, or `infinity'). `timeout' as always.
+-spec snapshot(db(), #{orphan_ms | timeout => timeout()} | [{orphan_ms | timeout, timeout()}]) -> {ok, db()} | {error, reason()}.
+snapshot({scanode_db, Via, Id}, Options) when ?IS_DB(Via, Id) ->
+    case scanode_call:timed(Via, Options, fun(Rest) -> {snapshot, Id, Rest} end) of
+        {ok, Snapshot} -> {ok, {scanode_db, Via, Snapshot}};
+        {error, Reason} -> {error, Reason}
+    end;
+snapshot(Db, Options) ->
+    erlang:error(badarg, [Db, Options]).
+
+%% @doc An iterator over the store, or the snapshot, as it is now; later writes change nothing for it. Any process may use it. Reads by several are done one
+%% after the other, and each is answered to who asked. It ends as a snapshot does, {@link snapshot/2}, with the same options; `rows' says what is read: `kv',
+%% the default, `{Key, Value}', or `keys'.
+-spec iterator(db(), #{atom() => term()} | [iterator_option()]) -> {ok, iterator()} | {error, reason()}.
+iterator({scanode_db, Via, Id}, Options) when ?IS_DB(Via, Id) ->
+    case scanode_call:timed(Via, Options, fun(Rest) -> {iterator, Id, Rest} end) of
+        {ok, Iterator} -> {ok, {scanode_iterator, Via, Iterator}};
+        {error, Reason} -> {error, Reason}
+    end;
+iterator(Db, Options) ->
+    erlang:error(badarg, [Db, Options]).
+
+%% @doc Reads rows from a place on: forwards from `first', `{from, Key}' (the first key not below Key) and `{'after', Key}' (the first above), backwards, the
+%% largest key first, from `last', `{upto, Key}' (the last key not above Key) and `{before, Key}' (the last below). `next' and `prev' go on from the row that
+%% was read last, whichever way; a new iterator is before its first row. The options `max_rows' (100, at most 100000) and `max_bytes' (131072; exceeded by one
+%% row at most) end the read, and then it says `more', and there may be no more; `done' says that it came to the end. Going on from the last row, either
+%% way, is no search. After an error the iterator is where it was, but for `timeout'.
+-spec iterator_read(iterator(), from(), #{atom() => term()} | [read_option()]) -> {ok, [row()], more | done} | {error, reason()}.
+iterator_read({scanode_iterator, Via, Id}, From, Options) when ?IS_DB(Via, Id) ->
+    case scanode_call:timed(Via, Options, fun(Rest) -> {iterator_read, Id, From, Rest} end) of
+        {ok, Bin, More} -> scanode_scan:page(Bin, More);
+        {error, Reason} -> {error, Reason}
+    end;
+iterator_read(Iterator, From, Options) ->
+    erlang:error(badarg, [Iterator, From, Options]).
+
+%% @doc Reads one row, `done' if there is none. A binary means the first key not below it. Each move is one call; {@link iterator_read/3} reads many rows in
+%% one, {@link fold/4} all.
+-spec iterator_move(iterator(), first | last | next | prev | (Key :: binary())) -> {ok, row()} | done | {error, reason()}.
+iterator_move(Iterator, Action) ->
+    From =
+        case is_binary(Action) of
+            true -> {from, Action};
+            false -> Action
+        end,
+    case iterator_read(Iterator, From, #{max_rows => 1}) of
+        {ok, [Row], _} -> {ok, Row};
+        {ok, [], done} -> done;
+        {error, Reason} -> {error, Reason}
+    end.
+
+%% @doc The snapshots and iterators of a store: each with `handle', for {@link close/1}, `kind' (`snapshot', `iterator'), `maker', `orphaned' (whether the maker
+%% has ended) and `idle_ms' (since its last use).
+-spec handles(db()) -> {ok, [#{handle := db() | iterator(), kind := snapshot | iterator, maker := pid(), orphaned := boolean(), idle_ms := non_neg_integer()}]}
+    | {error, reason()}.
+handles({scanode_db, Via, Id}) when ?IS_DB(Via, Id) ->
+    case scanode_call:ask(Via, {handles, Id}, infinity) of
+        {ok, Handles} -> {ok, [handle(Via, Handle) || Handle <- Handles]};
+        {error, Reason} -> {error, Reason}
+    end;
+handles(Db) ->
+    erlang:error(badarg, [Db]).
+
+-spec handle(scanode_link:via(), map()) -> map().
+handle(Via, #{id := Id, kind := snapshot} = Facts) -> maps:put(handle, {scanode_db, Via, Id}, maps:remove(id, Facts));
+handle(Via, #{id := Id, kind := iterator} = Facts) -> maps:put(handle, {scanode_iterator, Via, Id}, maps:remove(id, Facts)).
 
 %% @doc Calls `Fun(Row, Acc)' for the rows of a range in the order of their keys, byte by byte, as they were when the fold began. Options, as a map or a
 %% list:
@@ -347,16 +394,7 @@ fold(Db, Fun, Acc0, Options) ->
 %% '''
 -spec fold_info(db(), fun((row(), Acc) -> Acc), Acc, fold_options()) -> {Acc, #{atom() => term()}}.
 fold_info({scanode_db, Via, Id}, Fun, Acc0, Options) when ?IS_DB(Via, Id), is_function(Fun, 2) ->
-    case scanode_options:timed(Options) of
-        {ok, Timeout, Rest} ->
-            Batch = fun(Bin, Acc) -> lists:foldl(Fun, Acc, rows(Bin)) end,
-            case scanode_link:scan(Via, Id, Rest, Timeout, Batch, Acc0) of
-                {ok, Acc, Facts} -> {Acc, Facts};
-                {error, Reason} -> erlang:error({scan, Reason})
-            end;
-        {error, Reason} ->
-            erlang:error({scan, Reason})
-    end;
+    scanode_scan:fold(Via, Id, Fun, Acc0, Options);
 fold_info(Db, Fun, Acc, Options) ->
     erlang:error(badarg, [Db, Fun, Acc, Options]).
 
@@ -373,22 +411,9 @@ fold_info(Db, Fun, Acc, Options) ->
 %% A Row is the list of the values its rows agree in, followed by the results. NULL is `[]'.
 -spec aggregate(db(), aggregate_options()) -> {ok, [aggregate_row()] | partial()} | {error, reason()}.
 aggregate({scanode_db, Via, Id}, Options) when ?IS_DB(Via, Id) ->
-    case scanode_options:timed(Options) of
-        {ok, Timeout, #{compute := _} = Rest} ->
-            Batch = fun(Bin, Acc) -> lists:reverse(rows(Bin), Acc) end,
-            aggregated(Rest, scanode_link:scan(Via, Id, Rest, Timeout, Batch, []));
-        {ok, _, _} ->
-            {error, scanode_options:bad("an aggregate needs compute", [])};
-        {error, Reason} ->
-            {error, Reason}
-    end;
+    scanode_scan:aggregate(Via, Id, Options);
 aggregate(Db, Options) ->
     erlang:error(badarg, [Db, Options]).
-
--spec aggregated(map(), {ok, [aggregate_row()], map()} | {error, reason()}) -> {ok, [aggregate_row()] | partial()} | {error, reason()}.
-aggregated(#{partial := true} = Options, {ok, Rows, _}) -> {ok, scanode_aggregate:partial(Options, lists:reverse(Rows))};
-aggregated(_, {ok, Rows, _}) -> {ok, lists:reverse(Rows)};
-aggregated(_, {error, Reason}) -> {error, Reason}.
 
 %% @doc Merges what {@link aggregate/2} returned with `partial => true' for parts of the rows (ranges, stores, nodes) into the result for all of them. It
 %% is the same, bit for bit, as one aggregate over everything would give. All parts must be of one query: all options but those of the range. For `first'
@@ -402,10 +427,7 @@ merge_aggregates(Parts) ->
 %% columns up to the last of which a row is walked, and one that passes further), `extractors' (the encodings read).
 -spec explain(db(), fold_options()) -> {ok, #{atom() => term()}} | {error, reason()}.
 explain({scanode_db, Via, Id}, Options) when ?IS_DB(Via, Id) ->
-    case scanode_options:timed(Options) of
-        {ok, Timeout, Rest} -> ask(Via, {explain, Rest}, Timeout);
-        {error, Reason} -> {error, Reason}
-    end;
+    scanode_call:timed(Via, Options, fun(Rest) -> {explain, Rest} end);
 explain(Db, Options) ->
     erlang:error(badarg, [Db, Options]).
 
@@ -413,10 +435,7 @@ explain(Db, Options) ->
 %% other, for folds and aggregates side by side: each is an element of the option `ranges'. The sizes are estimates.
 -spec split(db(), fold_options(), pos_integer()) -> {ok, [range(), ...]} | {error, reason()}.
 split({scanode_db, Via, Id}, Options, Parts) when ?IS_DB(Via, Id) ->
-    case scanode_options:timed(Options) of
-        {ok, Timeout, Rest} -> ask(Via, {split, Id, Rest, Parts}, Timeout);
-        {error, Reason} -> {error, Reason}
-    end;
+    scanode_call:timed(Via, Options, fun(Rest) -> {split, Id, Rest, Parts} end);
 split(Db, Options, Parts) ->
     erlang:error(badarg, [Db, Options, Parts]).
 
@@ -425,14 +444,9 @@ split(Db, Options, Parts) ->
 %% first {@link scan_next/1}.
 -spec scan_start(db(), fold_options()) -> {ok, scan()} | {error, reason()}.
 scan_start({scanode_db, Via, Id}, Options) when ?IS_DB(Via, Id) ->
-    case scanode_options:timed(Options) of
-        {ok, Timeout, Rest} ->
-            case scanode_link:start(Via, Id, Rest, Timeout) of
-                {ok, Scan} -> {ok, {scanode_scan, self(), Via, Scan, Timeout, []}};
-                {error, Reason} -> {error, Reason}
-            end;
-        {error, Reason} ->
-            {error, Reason}
+    case scanode_scan:start(Via, Id, Options) of
+        {ok, Scan, Timeout} -> {ok, {scanode_scan, self(), Via, Scan, Timeout, []}};
+        {error, Reason} -> {error, Reason}
     end;
 scan_start(Db, Options) ->
     erlang:error(badarg, [Db, Options]).
@@ -442,17 +456,9 @@ scan_start(Db, Options) ->
 %% scan() it got only once.
 -spec scan_next(scan()) -> {ok, [row(), ...], scan()} | {done, #{atom() => term()}} | {error, reason()}.
 scan_next({scanode_scan, Owner, Via, Scan, Timeout, Pending}) when Owner =:= self() ->
-    case scanode_link:next(Via, Scan, Pending, Timeout) of
-        {ok, Bin, More} ->
-            try
-                {ok, rows(Bin), {scanode_scan, Owner, Via, Scan, Timeout, More}}
-            catch
-                error:{scan, Reason} ->
-                    ok = scanode_link:quit(Via, Scan),
-                    {error, Reason}
-            end;
-        Over ->
-            Over
+    case scanode_scan:next(Via, Scan, Pending, Timeout) of
+        {ok, Rows, More} -> {ok, Rows, {scanode_scan, Owner, Via, Scan, Timeout, More}};
+        Over -> Over
     end;
 scan_next(Scan) ->
     erlang:error(badarg, [Scan]).
@@ -461,39 +467,3 @@ scan_next(Scan) ->
 -spec scan_stop(scan()) -> ok.
 scan_stop({scanode_scan, _Owner, Via, Scan, _Timeout, _Pending}) ->
     scanode_link:quit(Via, Scan).
-
-%% Safe, so that no stored byte can make an atom. The list copies what it needs out of Bin, which is garbage from here on.
--spec rows(binary()) -> [row()].
-rows(Bin) ->
-    try
-        binary_to_term(Bin, [safe])
-    catch
-        error:badarg -> erlang:error({scan, {internal, <<"a batch of rows is not a term that can be decoded safely">>}})
-    end.
-
-%% One call that a handle names the way of.
--spec ask(scanode_link:via(), term(), timeout()) -> term().
-ask(Via, Request, Timeout) ->
-    case scanode_link:call(Via, Request, Timeout) of
-        {reply, Reply} -> Reply;
-        {_, Reason} -> {error, Reason}
-    end.
-
--spec request(scanode_options:target(), term(), timeout()) -> {scanode_link:via(), term()} | {error, reason()}.
-request({node, Node}, Request, Timeout) ->
-    reply({scanode, Node}, Request, Timeout);
-request({port, Server}, Request, Timeout) ->
-    Began = erlang:monotonic_time(millisecond),
-    case scanode_port:port(Server, Timeout) of
-        {ok, Port} -> reply(Port, Request, scanode_link:remaining(Timeout, Began));
-        {error, Reason} -> {error, Reason}
-    end.
-
--spec reply(scanode_link:via(), term(), timeout()) -> {scanode_link:via(), term()} | {error, reason()}.
-reply(Via, Request, Timeout) ->
-    case scanode_link:call(Via, Request, Timeout) of
-        {reply, Reply} -> {Via, Reply};
-        %% No handle has been given out: that the port is closed means that the program has just ended.
-        {not_sent, closed} -> {error, {down, <<"the scanode program ended">>}};
-        {_, Reason} -> {error, Reason}
-    end.

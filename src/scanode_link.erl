@@ -17,7 +17,7 @@
 -module(scanode_link).
 
 -export([call/3, scan/6, start/4, next/4, quit/2]).
--export([send/3, stop/2, monitor_via/1, remaining/2]).
+-export([send/3, stop/2, monitor_via/1, remaining/2, reachable/1, is_there/1, down/1]).
 -export_type([via/0, db_id/0, outcome/0, complete/1]).
 
 -type via() :: port() | {scanode, node()}.
@@ -339,7 +339,7 @@ take(Bin, Via, Ref, Timeout, Batch, Acc) ->
             {error, down(Via)}
     end.
 
-%% Without a look into the mailbox, which may be long.
+%% @doc Whether the program's port is open or its node connected. Without a look into the mailbox, which may be long.
 -spec is_there(via()) -> boolean().
 is_there(Port) when is_port(Port) -> erlang:port_info(Port, id) =/= undefined;
 is_there({scanode, Node}) -> lists:member(Node, [node() | nodes(connected)]).
@@ -416,13 +416,14 @@ remaining(Timeout, Began) -> max(0, Timeout - (erlang:monotonic_time(millisecond
 too_large() ->
     {error, {bad_request, <<"the request is larger than the 64 MiB that a frame may have">>}}.
 
+%% @doc The reason of what failed with the program or the connection to it.
 -spec down(via()) -> scanode:reason().
 down(Port) when is_port(Port) ->
     {down, <<"the scanode program ended">>};
 down({scanode, Node}) ->
     {down, <<"no connection to scanode at ", (atom_to_binary(Node, utf8))/binary>>}.
 
-%% Without a name of its own this BEAM cannot even try, and monitor/2 would raise badarg.
+%% @doc Whether this BEAM can use Via at all. Without a name of its own it cannot even try, and monitor/2 would raise badarg.
 -spec reachable(via()) -> true | {false, scanode:reason()}.
 reachable(Port) when is_port(Port), node(Port) =/= node() ->
     {false, {bad_request, <<"a store of a BEAM's own program can be used in that BEAM only">>}};

@@ -83,7 +83,7 @@ func TestClientKnowsAllWords(t *testing.T) {
 }
 
 // saidIn returns the string literals that a file turns into atoms, and those of
-// constants of the type tag.
+// constants of the types tag, outcome and handleKind.
 func saidIn(t *testing.T, path string) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
@@ -104,7 +104,7 @@ func saidIn(t *testing.T, path string) []string {
 				literal(n.Args[len(n.Args)-1])
 			}
 		case *ast.ValueSpec:
-			if typ, ok := n.Type.(*ast.Ident); ok && (typ.Name == "tag" || typ.Name == "outcome") {
+			if typ, ok := n.Type.(*ast.Ident); ok && (typ.Name == "tag" || typ.Name == "outcome" || typ.Name == "handleKind") {
 				for _, v := range n.Values {
 					literal(v)
 				}
