@@ -2,8 +2,6 @@ package file
 
 import (
 	"encoding/binary"
-	"errors"
-	"io"
 	"slices"
 )
 
@@ -115,20 +113,4 @@ type ChunkInfo struct {
 	Chunk
 	Summed bool // it carries a checksum
 	Sum    Sum  // of this kind
-}
-
-// readAt fills b with the bytes at off, which were within the file when its end
-// was last looked at.
-func (f *File) readAt(b []byte, off int64) error {
-	n, err := f.file.ReadAt(b, off)
-	switch {
-	case n == len(b):
-		return nil
-	case err == nil || errors.Is(err, io.EOF):
-		return f.fault(off, ErrBeyondEOF, "%d bytes, and the file has become shorter", len(b))
-	}
-	if closed := f.usable(); closed != nil {
-		return closed
-	}
-	return f.fault(off, err, "")
 }

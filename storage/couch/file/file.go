@@ -38,7 +38,9 @@ type File struct {
 	eof    atomic.Int64 // nothing behind it is read; moved by writers after they wrote
 	broken atomic.Pointer[Error]
 
-	mu  sync.Mutex // held by writers
+	open sync.RWMutex // read-locked by readers while they use file; Close locks it
+
+	mu  sync.Mutex // held by writers, before open
 	buf []byte     // of the write under way; kept between writes while it is small
 }
 
@@ -167,6 +169,24 @@ func (f *File) usable() error {
 	return nil
 }
 
+// readAt fills b with the bytes at off, which were within the file when its end
+// was last looked at.
+func (f *File) readAt(b []byte, off int64) error {
+	f.open.RLock()
+	defer f.open.RUnlock()
+	if err := f.usable(); err != nil {
+		return err
+	}
+	n, err := f.file.ReadAt(b, off)
+	switch {
+	case n == len(b):
+		return nil
+	case err == nil || errors.Is(err, io.EOF):
+		return f.fault(off, ErrBeyondEOF, "%d bytes, and the file has become shorter", len(b))
+	}
+	return f.fault(off, err, "")
+}
+
 // Append writes payloads, each as a chunk without a checksum, in one write, and
 // returns where they are. They can be read when it returns; a loss of power may
 // take them away until Sync returns. The payloads are not kept.
@@ -216,7 +236,7 @@ func (f *File) write(b []byte) error {
 	// does not heed the lock.
 	info, err := f.file.Stat()
 	if err != nil {
-		return f.fail(eof, err)
+		return f.fault(eof, err, "")
 	}
 	if info.Size() != eof {
 		return f.fail(eof, ErrChanged)
@@ -273,11 +293,13 @@ func (f *File) sync() error {
 	return nil
 }
 
-// Close closes the file and gives up its lock. It does not sync. Calls that are
-// under way may fail with ErrClosed; a second Close does.
+// Close waits for the calls that use the file, closes it and gives up its lock. It
+// does not sync. Later calls fail with ErrClosed, a second Close too.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.open.Lock()
+	defer f.open.Unlock()
 	closed := &Error{Name: f.name, Offset: -1, Err: ErrClosed}
 	if was := f.broken.Swap(closed); was != nil && was.Err == ErrClosed {
 		return was

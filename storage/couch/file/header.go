@@ -122,6 +122,10 @@ func (f *File) LastHeader() (Header, error) {
 // committed since.
 func (f *File) Headers(before int64) iter.Seq2[Header, error] {
 	return func(yield func(Header, error) bool) {
+		if err := f.usable(); err != nil {
+			yield(Header{}, err)
+			return
+		}
 		eof := f.Size()
 		before = min(before, eof)
 		var window []byte
@@ -132,10 +136,6 @@ func (f *File) Headers(before int64) iter.Seq2[Header, error] {
 			start := max(0, end-blocks)
 			size := min(end*BlockSize, eof) - start*BlockSize
 			window = slices.Grow(window[:0], int(size))[:size]
-			if err := f.usable(); err != nil {
-				yield(Header{}, err)
-				return
-			}
 			// One read of the window, not one of five bytes a block: the pages are
 			// read anyway, and backwards nothing is read ahead.
 			if err := f.readAt(window, start*BlockSize); err != nil {
