@@ -17,27 +17,32 @@ import (
 )
 
 // memoryFlags say how much memory the program takes.
-type memoryFlags struct{ memoryMiB, cacheMiB int64 }
+type memoryFlags struct{ memoryMiB, cacheMiB, memoryPercent int64 }
 
 // Bounds of the flags, and the share of the machine that the program takes if
 // nothing else is said: the BEAM beside it wants most of the rest.
 const (
 	minMemoryMiB, maxMemoryMiB = 128, 16 << 20
-	defaultShare               = 4 // a quarter
+	defaultPercent             = 25
 )
 
-// register adds --memory-mib and --cache-mib.
+// register adds --memory-mib, --memory-percent and --cache-mib.
 func (f *memoryFlags) register(fs *pflag.FlagSet) {
 	fs.Int64Var(&f.memoryMiB, "memory-mib", 0,
-		"MiB of memory that the program takes, for all stores together (default a quarter of the machine's\nor of its control group's, at least 128)")
+		"MiB of memory that the program takes, for all stores together, at least 128 (default --memory-percent)")
+	fs.Int64Var(&f.memoryPercent, "memory-percent", defaultPercent, "the same as a share of the memory of the machine or of its control group")
 	fs.Int64Var(&f.cacheMiB, "cache-mib", 0, "MiB of them for table blocks and write buffers (default three eighths)")
 }
 
 // plan checks the flags, fills in the defaults, and returns what the program
 // takes in bytes.
 func (f *memoryFlags) plan() (memory int64, err error) {
+	if f.memoryPercent < 1 || f.memoryPercent > 100 {
+		return 0, fmt.Errorf("--memory-percent %d: not within 1 and 100", f.memoryPercent)
+	}
 	if f.memoryMiB == 0 {
-		f.memoryMiB = min(max(machineMemory(os.ReadFile)/defaultShare>>20, minMemoryMiB), maxMemoryMiB)
+		share := machineMemory(os.ReadFile) / 100 * f.memoryPercent >> 20
+		f.memoryMiB = min(max(share, minMemoryMiB), maxMemoryMiB)
 	}
 	if f.memoryMiB < minMemoryMiB || f.memoryMiB > maxMemoryMiB {
 		return 0, fmt.Errorf("--memory-mib %d: not within %d and %d", f.memoryMiB, minMemoryMiB, maxMemoryMiB)

@@ -56,9 +56,10 @@ func TestMemoryFlags(t *testing.T) {
 		f    memoryFlags
 		want string // in the error
 	}{
-		{memoryFlags{}, ""}, {memoryFlags{128, 128}, ""}, {memoryFlags{1 << 20, 0}, ""},
-		{memoryFlags{127, 0}, "--memory-mib 127"}, {memoryFlags{-1, 0}, "--memory-mib -1"}, {memoryFlags{1 << 40, 0}, "--memory-mib"},
-		{memoryFlags{256, 257}, "--cache-mib 257"}, {memoryFlags{256, -1}, "--cache-mib -1"},
+		{memoryFlags{0, 0, 25}, ""}, {memoryFlags{128, 128, 25}, ""}, {memoryFlags{1 << 20, 0, 1}, ""}, {memoryFlags{0, 0, 100}, ""},
+		{memoryFlags{127, 0, 25}, "--memory-mib 127"}, {memoryFlags{-1, 0, 25}, "--memory-mib -1"}, {memoryFlags{1 << 40, 0, 25}, "--memory-mib"},
+		{memoryFlags{256, 257, 25}, "--cache-mib 257"}, {memoryFlags{256, -1, 25}, "--cache-mib -1"},
+		{memoryFlags{0, 0, 0}, "--memory-percent 0"}, {memoryFlags{128, 0, 101}, "--memory-percent 101"},
 	} {
 		f := c.f
 		n, err := f.plan()
@@ -68,6 +69,20 @@ func TestMemoryFlags(t *testing.T) {
 		if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%+v: %v", c.f, err)
 		}
+	}
+}
+
+// TestMemoryPercent: four times the share is four times the memory.
+func TestMemoryPercent(t *testing.T) {
+	small, large := memoryFlags{memoryPercent: 25}, memoryFlags{memoryPercent: 100}
+	if _, err := small.plan(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := large.plan(); err != nil {
+		t.Fatal(err)
+	}
+	if d := large.memoryMiB - 4*small.memoryMiB; small.memoryMiB > minMemoryMiB && (d < -8 || d > 8) {
+		t.Errorf("%d MiB and %d MiB", small.memoryMiB, large.memoryMiB)
 	}
 }
 
