@@ -17,6 +17,12 @@
 %% What a number may be to be taken, where the original reads an unsigned of 32 bits.
 -define(IS_UINT32(N), (is_integer(N) andalso N >= 0 andalso N =< 16#ffffffff)).
 
+%% What the program takes where a developer runs many nodes on one machine.
+-define(DEVELOPER_BYTES, (128 bsl 20)).
+
+%% A total_memory below this is no machine's, and counts as none, as in the original.
+-define(LEAST_TOTAL, (1 bsl 30)).
+
 %% @doc The names of the options and the kinds of their values, in the original's order.
 -spec types(open | read | write) -> [{atom(), type()}].
 types(open) ->
@@ -82,17 +88,18 @@ open(Options) ->
 open(create_if_missing, Value, Map) -> Map#{create_if_missing => Value =:= true};
 open(error_if_exists, Value, Map) -> Map#{error_if_exists => Value =:= true};
 %% The engine refuses what is out of its bounds; the original takes it.
-open(write_buffer_size, Bytes, Map) when is_integer(Bytes) -> Map#{write_buffer_size => clamp(Bytes, 1 bsl 18, 1 bsl 30)};
+open(write_buffer_size, Bytes, Map) when is_integer(Bytes) -> Map#{write_buffer_size => clamp(Bytes, 1 bsl 16, 1 bsl 30)};
 open(sst_block_size, Bytes, Map) when is_integer(Bytes) -> Map#{sst_block_size => clamp(Bytes, 1 bsl 10, 1 bsl 22)};
 open(compression, Value, Map) -> Map#{compression => compression(Value)};
+open(paranoid_checks, Value, Map) -> Map#{paranoid_checks => Value =:= true};
 open(use_bloomfilter, true, Map) -> Map#{use_bloomfilter => 16};
 open(use_bloomfilter, Bits, Map) when is_integer(Bits) -> Map#{use_bloomfilter => clamp(Bits, 0, 64)};
 open(use_bloomfilter, _, Map) -> Map#{use_bloomfilter => false};
 open(_, _, Map) -> Map.
 
-%% Differs from eleveldb: lz4 asks for what it is chosen for, the fast one of the engine's, which is snappy.
--spec compression(term()) -> snappy | none.
-compression(Value) when Value =:= snappy; Value =:= lz4; Value =:= on; Value =:= true -> snappy;
+-spec compression(term()) -> snappy | lz4 | none.
+compression(lz4) -> lz4;
+compression(Value) when Value =:= snappy; Value =:= on; Value =:= true -> snappy;
 compression(_) -> none.
 
 %% @doc Whether a write is to be synced.
@@ -144,7 +151,26 @@ fold(Fun, Acc, [{Name, Value} | Options]) when is_atom(Name) -> fold(Fun, Fun(Na
 fold(Fun, Acc, [_ | Options]) -> fold(Fun, Acc, Options);
 fold(_, Acc, _) -> Acc.
 
-%% @doc What the program is started with.
+%% @doc What the program is started with: its memory, by the application's environment. Nothing there leaves the choice to the program.
 -spec program_args() -> [string()].
 program_args() ->
+    Env = fun(Name) -> application:get_env(eleveldb, Name, undefined) end,
+    memory(Env(limited_developer_mem), Env(total_leveldb_mem), Env(total_leveldb_mem_percent), Env(total_memory)).
+
+%% Shares are of what the program finds, which is the machine or the limit of its control group, unless total_memory says what there is.
+-spec memory(term(), term(), term(), term()) -> [string()].
+memory(true, _, _, _) ->
+    mebibytes(?DEVELOPER_BYTES);
+memory(_, Bytes, _, _) when is_integer(Bytes), Bytes > 0 ->
+    mebibytes(Bytes);
+memory(_, _, Percent, Total) when is_integer(Percent), Percent >= 1, Percent =< 100, is_integer(Total), Total >= ?LEAST_TOTAL ->
+    mebibytes(Total * Percent div 100);
+memory(_, _, Percent, _) when is_integer(Percent), Percent >= 1, Percent =< 100 ->
+    ["--memory-percent", integer_to_list(Percent)];
+memory(_, _, _, _) ->
     [].
+
+%% Within the program's bounds.
+-spec mebibytes(pos_integer()) -> [string()].
+mebibytes(Bytes) ->
+    ["--memory-mib", integer_to_list(clamp(Bytes bsr 20, 128, 1 bsl 24))].
