@@ -22,9 +22,10 @@ const (
 	KindOther  // what is none of these: other atoms, lists, maps, nil, broken floats, …
 )
 
-// cell is a column of the row at hand, pointer-free as slot is.
+// cell is a decoded value of the row at hand, the same for all encodings, and
+// pointer-free as slot is.
 type cell struct {
-	mag       uint64
+	mag       uint64 // of KindBool 0 or 1, of KindFloat the bits
 	off, size uint32 // the encoded value: payload[off:off+size]
 	kind      Kind
 	neg       bool

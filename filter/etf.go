@@ -40,27 +40,21 @@ var etfSizes = func() (t [256]cellSize) {
 // etfPair is how nearly every pair begins: a small tuple of 2, a binary.
 const etfPair = etf.TagSmallTuple<<16 | 2<<8 | etf.TagBinary
 
-func (etfExtractor) extract(r *row, until stage) error {
+func (etfExtractor) sizes() *[256]cellSize { return &etfSizes }
+
+func (x etfExtractor) walk(r *row, g *guesses, until stage) error {
 	b := r.payload
 	if r.off == 0 {
-		if len(b) < 6 || b[0] != etf.Version || b[1] != etf.TagList {
+		if !etfList(b) {
 			return etfForeign(b)
 		}
 		r.off, r.next, r.count = 6, 0, binary.BigEndian.Uint32(b[2:])
-		if r.etf.pause > 0 {
-			r.etf.pause--
-		} else {
-			r.settle(&r.etf, b, etfLearn)
-		}
-	}
-	if r.template != nil {
-		return r.fill(until, setETF)
 	}
 	// off walks over b; everything the loop reads lies between off and len(b).
 	off, i := r.off, r.next
 	for n := r.count; i < n && r.missing[until] > 0; i++ {
 		w := load(b, off)
-		p := r.etf.at(i)
+		p := g.at(i)
 		if w>>8 != p.head {
 			p.head = w >> 8
 			if w>>40 != etfPair {
@@ -90,7 +84,7 @@ func (etfExtractor) extract(r *row, until stage) error {
 		}
 		if r.lens>>min(p.size, longName)&1 != 0 {
 			if at := r.find(b, name, int(p.size)); at >= 0 {
-				if err := setETF(r, at, off, int(cell)); err != nil {
+				if err := x.set(r, at, off, int(cell)); err != nil {
 					return err
 				}
 			}
@@ -101,11 +95,16 @@ func (etfExtractor) extract(r *row, until stage) error {
 	return nil
 }
 
-// etfLearn makes a template of the row b, whose header has been checked.
-func etfLearn(r *row, b []byte, t *template) bool {
-	t.mark(b, 0, 6)
+// etfList reports whether b begins with the header of a row.
+func etfList(b []byte) bool { return len(b) >= 6 && b[0] == etf.Version && b[1] == etf.TagList }
+
+func (etfExtractor) learn(r *row, b []byte, t *template) bool {
+	if !etfList(b) {
+		return false
+	}
+	t.mark(0, 6)
 	off := 6
-	for n := binary.BigEndian.Uint32(b[2:]); n > 0 && !t.open && len(t.words) < maxTemplateWords; n-- {
+	for n := binary.BigEndian.Uint32(b[2:]); n > 0 && !t.open && off <= maxTemplateSize; n-- {
 		w := load(b, off)
 		if w>>40 != etfPair {
 			return false // rare: left to the walk
@@ -116,12 +115,12 @@ func etfLearn(r *row, b []byte, t *template) bool {
 		}
 		name := off + 7
 		value := name + int(size)
-		t.mark(b, off, value)
+		t.mark(off, value)
 		if off = r.note(t, b, name, value); off == 0 {
 			return false
 		}
 	}
-	return r.complete(t, off)
+	return r.complete(t, b, off)
 }
 
 // etfLargePair reports whether b begins with a pair whose header is that of a
@@ -130,75 +129,80 @@ func etfLargePair(b []byte) bool {
 	return len(b) > 5 && b[0] == etf.TagLargeTuple && binary.BigEndian.Uint32(b[1:]) == 2 && b[5] == etf.TagBinary
 }
 
-// setETF decodes the term payload[off:off+size] into the slots of name i.
-func setETF(r *row, i, off, size int) error {
-	cell := r.payload[off : off+size]
-	v := value{kind: KindOther, wholeOff: uint32(off), wholeSize: uint32(size)}
-	switch cell[0] {
-	case etf.TagNil:
-		v.kind = KindNull
-	case etf.TagSmallInteger:
-		v.kind, v.mag = KindInt, uint64(cell[1])
-	case etf.TagInteger:
-		v.setInt(int64(int32(binary.BigEndian.Uint32(cell[1:]))))
-	case etf.TagSmallBig:
-		v.setBig(cell[2], cell[3:])
-	case etf.TagLargeBig:
-		v.setBig(cell[5], cell[6:])
-	case etf.TagNewFloat:
-		v.kind, v.mag = KindFloat, binary.BigEndian.Uint64(cell[1:])
-	case etf.TagFloat:
-		f, _, err := etf.ReadFloat64(cell)
-		if err == nil {
-			v.kind, v.mag = KindFloat, math.Float64bits(f)
-		} else if n := &r.names[i]; n.stage == stageFilter {
-			return &RowError{Field: n.text, Msg: "broken value: " + err.Error()}
-		}
-	case etf.TagBinary:
-		v.kind, v.textOff, v.textSize = KindText, uint32(off+5), uint32(size-5)
-	case etf.TagSmallAtom, etf.TagSmallAtomUTF8:
-		v.setAtom(cell[2:])
-	case etf.TagAtom, etf.TagAtomUTF8:
-		v.setAtom(cell[3:])
+func (etfExtractor) set(r *row, i, off, size int) error {
+	c := r.take(i)
+	c.decodeETF(r.payload[off:off+size:off+size], off)
+	if t := r.set(i); t != typeNone {
+		return &RowError{Field: r.names[i].text, Msg: fmt.Sprintf("want %s, found %s", t, showBytes(r.payload[off:off+size]))}
 	}
-	if t := r.set(i, &v); t != typeNone {
-		return &RowError{Field: r.names[i].text, Msg: fmt.Sprintf("want %s, found %s", t, showBytes(cell))}
+	if c.kind == KindOther && r.payload[off] == etf.TagFloat && r.names[i].stage == stageFilter {
+		return &RowError{Field: r.names[i].text, Msg: "broken value: a float in text that is none"}
 	}
 	return nil
 }
 
-// setInt makes v the integer n.
-func (v *value) setInt(n int64) {
-	v.kind, v.mag = KindInt, uint64(n)
-	if n < 0 {
-		v.neg, v.mag = true, -uint64(n)
+// decodeETF makes c the term b, which begins at off in its row.
+func (c *cell) decodeETF(b []byte, off int) {
+	c.off, c.size, c.kind, c.neg = uint32(off), uint32(len(b)), KindOther, false
+	c.mag, c.head = 0, 0
+	switch b[0] {
+	case etf.TagNil:
+		c.kind = KindNull
+	case etf.TagSmallInteger:
+		c.kind, c.mag = KindInt, uint64(b[1])
+	case etf.TagInteger:
+		c.setInt(int64(int32(binary.BigEndian.Uint32(b[1:]))))
+	case etf.TagSmallBig:
+		c.setBig(b[2], b[3:])
+	case etf.TagLargeBig:
+		c.setBig(b[5], b[6:])
+	case etf.TagNewFloat:
+		c.kind, c.mag = KindFloat, binary.BigEndian.Uint64(b[1:])
+	case etf.TagFloat:
+		if f, _, err := etf.ReadFloat64(b); err == nil {
+			c.kind, c.mag = KindFloat, math.Float64bits(f)
+		}
+	case etf.TagBinary:
+		c.kind, c.head = KindText, 5
+	case etf.TagSmallAtom, etf.TagSmallAtomUTF8:
+		c.setAtom(b[2:])
+	case etf.TagAtom, etf.TagAtomUTF8:
+		c.setAtom(b[3:])
 	}
 }
 
-// setBig makes v the integer of the given sign and magnitude, whose digits come
+// setInt makes c the integer n.
+func (c *cell) setInt(n int64) {
+	c.kind, c.mag = KindInt, uint64(n)
+	if n < 0 {
+		c.neg, c.mag = true, -uint64(n)
+	}
+}
+
+// setBig makes c the integer of the given sign and magnitude, whose digits come
 // lowest first and may end in zeros.
-func (v *value) setBig(sign byte, digits []byte) {
+func (c *cell) setBig(sign byte, digits []byte) {
 	for len(digits) > 8 {
 		if digits[len(digits)-1] != 0 {
-			v.kind = KindBigInt
+			c.kind = KindBigInt
 			return
 		}
 		digits = digits[:len(digits)-1]
 	}
-	v.kind, v.neg = KindInt, sign != 0
+	c.kind, c.neg = KindInt, sign != 0
 	if n := len(digits); n > 0 {
 		// load reads the digits as the upper bytes of a word, the lowest first.
-		v.mag = bits.ReverseBytes64(load(digits[:n:n], 0))
+		c.mag = bits.ReverseBytes64(load(digits[:n:n], 0))
 	}
 }
 
-// setAtom makes v a boolean if the atom is one.
-func (v *value) setAtom(name []byte) {
+// setAtom makes c a boolean if the atom is one.
+func (c *cell) setAtom(name []byte) {
 	switch string(name) {
 	case "true":
-		v.kind, v.mag = KindBool, 1
+		c.kind, c.mag = KindBool, 1
 	case "false":
-		v.kind, v.mag = KindBool, 0
+		c.kind, c.mag = KindBool, 0
 	}
 }
 

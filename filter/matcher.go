@@ -8,10 +8,17 @@ import (
 // Extractor reads the rows of one encoding. The ones there are come from
 // DefaultExtractors.
 type Extractor interface {
-	// extract walks r.payload, from where the stage before has left off, until
+	// walk goes over r.payload, from where the stage before has left off, until
 	// every field of the stage is found or the row ends. It reads nothing outside
 	// of it.
-	extract(r *row, until stage) error
+	walk(r *row, g *guesses, until stage) error
+	// learn marks the structure of the row b up to the last name in t, and reports
+	// whether it is a template then.
+	learn(r *row, b []byte, t *template) bool
+	// set decodes the value payload[off:off+size] into the cell and the slots of
+	// name i.
+	set(r *row, i, off, size int) error
+	sizes() *[256]cellSize
 }
 
 // Extractors says which extractor reads an object, by its encoding byte.
@@ -25,10 +32,10 @@ func DefaultExtractors() Extractors {
 // Matcher applies one filter to the rows of one scan and finds the columns of
 // those that pass. It is not safe for use by two goroutines at once.
 type Matcher struct {
-	program    *program // nil: every row passes
-	row        *row
-	encoding   byte // of the last object
-	extractors [256]Extractor
+	program  *program // nil: every row passes
+	row      *row
+	encoding byte          // of the last object
+	guesses  [256]*guesses // by encoding
 }
 
 // NewMatcher returns a matcher for e that reads the encodings in xs. Without an
@@ -40,7 +47,7 @@ func NewMatcher(e *Expr, xs Extractors, columns ...string) *Matcher {
 		m.program = compile(e, m.row)
 	}
 	for encoding, x := range xs {
-		m.extractors[encoding] = x
+		m.guesses[encoding] = newGuesses(x, len(m.row.names))
 	}
 	return m
 }
@@ -60,8 +67,8 @@ func (m *Matcher) Match(key, object []byte) (bool, error) {
 	if err != nil {
 		return false, r.release(err)
 	}
-	x := m.extractors[o.Encoding]
-	if x == nil {
+	g := m.guesses[o.Encoding]
+	if g == nil {
 		r.release(nil)
 		// Differs from eleveldb: deleted keys do not end the scan.
 		if o.Tombstone() {
@@ -70,18 +77,17 @@ func (m *Matcher) Match(key, object []byte) (bool, error) {
 		return false, m.unknownEncoding(o)
 	}
 	r.reset(key, o.Payload)
-	if err := x.extract(r, stageFilter); err != nil {
+	r.settle(g)
+	if err := r.extract(g, stageFilter); err != nil {
 		return false, r.release(err)
 	}
 	ok := m.program == nil || m.program.run(r)
-	if len(r.cells) == 0 || !ok {
+	if len(r.columns) == 0 || !ok {
 		return ok, r.release(nil)
 	}
 	m.encoding = o.Encoding
-	if r.missing[stageColumns] > 0 {
-		if err := x.extract(r, stageColumns); err != nil {
-			return false, r.release(err)
-		}
+	if err := r.extract(g, stageColumns); err != nil {
+		return false, r.release(err)
 	}
 	return true, nil
 }
@@ -95,8 +101,8 @@ func (r *row) release(err error) error {
 // unknownEncoding explains an object no extractor reads.
 func (m *Matcher) unknownEncoding(o Object) error {
 	var known []string
-	for encoding, x := range m.extractors {
-		if x != nil {
+	for encoding, g := range m.guesses {
+		if g != nil {
 			known = append(known, fmt.Sprint(encoding))
 		}
 	}

@@ -61,21 +61,15 @@ var msgpackSizes = func() (t [256]cellSize) {
 	return t
 }()
 
-func (msgpackExtractor) extract(r *row, until stage) error {
+func (msgpackExtractor) sizes() *[256]cellSize { return &msgpackSizes }
+
+func (x msgpackExtractor) walk(r *row, g *guesses, until stage) error {
 	b := r.payload
 	if r.off == 0 {
 		if r.count, r.off = msgpackMap(b); r.off == 0 {
 			return msgpackForeign(b)
 		}
 		r.next = 0
-		if r.msgpack.pause > 0 {
-			r.msgpack.pause--
-		} else {
-			r.settle(&r.msgpack, b, msgpackLearn)
-		}
-	}
-	if r.template != nil {
-		return r.fill(until, setMsgpack)
 	}
 	// off walks over b as in etfExtractor.
 	off, i := r.off, r.next
@@ -84,7 +78,7 @@ func (msgpackExtractor) extract(r *row, until stage) error {
 			return rowEnds("field", i)
 		}
 		w := load(b, off)
-		p := r.msgpack.at(i)
+		p := g.at(i)
 		head := 1
 		if w>>56 != p.head {
 			p.head, p.size = w>>56, w>>56&0x1f
@@ -113,7 +107,7 @@ func (msgpackExtractor) extract(r *row, until stage) error {
 		}
 		if r.lens>>min(p.size, longName)&1 != 0 {
 			if at := r.find(b, name, int(p.size)); at >= 0 {
-				if err := setMsgpack(r, at, off, int(cell)); err != nil {
+				if err := x.set(r, at, off, int(cell)); err != nil {
 					return err
 				}
 			}
@@ -124,11 +118,13 @@ func (msgpackExtractor) extract(r *row, until stage) error {
 	return nil
 }
 
-// msgpackLearn makes a template of the row b, which is a map.
-func msgpackLearn(r *row, b []byte, t *template) bool {
+func (msgpackExtractor) learn(r *row, b []byte, t *template) bool {
 	n, off := msgpackMap(b)
-	t.mark(b, 0, off)
-	for ; n > 0 && !t.open && len(t.words) < maxTemplateWords; n-- {
+	if off == 0 {
+		return false
+	}
+	t.mark(0, off)
+	for ; n > 0 && !t.open && off <= maxTemplateSize; n-- {
 		w := load(b, off)
 		head, size := 1, w>>56&0x1f
 		if w>>61 != mpFixStr>>5 {
@@ -141,12 +137,12 @@ func msgpackLearn(r *row, b []byte, t *template) bool {
 		}
 		name := off + head
 		value := name + int(size)
-		t.mark(b, off, value)
+		t.mark(off, value)
 		if off = r.note(t, b, name, value); off == 0 {
 			return false
 		}
 	}
-	return r.complete(t, off)
+	return r.complete(t, b, off)
 }
 
 // msgpackMap reads the header of a row: the number of fields and where the first
@@ -177,69 +173,67 @@ func msgpackLongName(w uint64) (head int, size uint64) {
 	return 0, 0
 }
 
-// setMsgpack decodes the value payload[off:off+size] into the slots of name i.
-func setMsgpack(r *row, i, off, size int) error {
-	cell := r.payload[off : off+size]
-	v := value{kind: KindOther, wholeOff: uint32(off), wholeSize: uint32(size)}
-	text := 0 // where text begins
-	switch b := cell[0]; {
-	case b < mpFixMap:
-		v.kind, v.mag = KindInt, uint64(b)
-	case b >= mpNegativeFix:
-		v.setInt(int64(int8(b)))
-	case b == mpFixArray:
-		v.kind = KindNull
-	case b&0xe0 == mpFixStr:
-		text = 1
-	default:
-		text = v.setTagged(cell)
-	}
-	if text > 0 {
-		v.kind, v.textOff, v.textSize = KindText, uint32(off+text), uint32(size-text)
-	}
-	if t := r.set(i, &v); t != typeNone {
-		return &RowError{Field: r.names[i].text, Msg: fmt.Sprintf("want %s, found %s", t, describe(cell))}
+func (msgpackExtractor) set(r *row, i, off, size int) error {
+	r.take(i).decodeMsgpack(r.payload[off:off+size:off+size], off)
+	if t := r.set(i); t != typeNone {
+		return &RowError{Field: r.names[i].text, Msg: fmt.Sprintf("want %s, found %s", t, describe(r.payload[off:off+size]))}
 	}
 	return nil
 }
 
-// setTagged decodes a value whose first byte only says what follows. For str and
-// bin it returns where the text begins.
-func (v *value) setTagged(cell []byte) (text int) {
-	switch cell[0] {
-	case mpFalse:
-		v.kind = KindBool
-	case mpTrue:
-		v.kind, v.mag = KindBool, 1
-	case mpFloat32:
-		v.kind = KindFloat
-		v.mag = math.Float64bits(float64(math.Float32frombits(binary.BigEndian.Uint32(cell[1:]))))
-	case mpFloat64:
-		v.kind, v.mag = KindFloat, binary.BigEndian.Uint64(cell[1:])
-	case mpUint8:
-		v.kind, v.mag = KindInt, uint64(cell[1])
-	case mpUint16:
-		v.kind, v.mag = KindInt, uint64(binary.BigEndian.Uint16(cell[1:]))
-	case mpUint32:
-		v.kind, v.mag = KindInt, uint64(binary.BigEndian.Uint32(cell[1:]))
-	case mpUint64:
-		v.kind, v.mag = KindInt, binary.BigEndian.Uint64(cell[1:])
-	case mpInt8:
-		v.setInt(int64(int8(cell[1])))
-	case mpInt16:
-		v.setInt(int64(int16(binary.BigEndian.Uint16(cell[1:]))))
-	case mpInt32:
-		v.setInt(int64(int32(binary.BigEndian.Uint32(cell[1:]))))
-	case mpInt64:
-		v.setInt(int64(binary.BigEndian.Uint64(cell[1:])))
-	case mpStr8, mpBin8:
-		return 2
-	case mpStr16, mpBin16:
-		return 3
-	case mpStr32, mpBin32:
-		return 5
+// decodeMsgpack makes c the value b, which begins at off in its row.
+func (c *cell) decodeMsgpack(b []byte, off int) {
+	c.off, c.size, c.kind, c.neg = uint32(off), uint32(len(b)), KindOther, false
+	c.mag, c.head = 0, 0
+	switch lead := b[0]; {
+	case lead < mpFixMap:
+		c.kind, c.mag = KindInt, uint64(lead)
+	case lead >= mpNegativeFix:
+		c.setInt(int64(int8(lead)))
+	case lead == mpFixArray:
+		c.kind = KindNull
+	case lead&0xe0 == mpFixStr:
+		c.kind, c.head = KindText, 1
+	default:
+		c.setTagged(b)
 	}
-	return 0
+}
+
+// setTagged decodes a value whose first byte only says what follows.
+func (c *cell) setTagged(b []byte) {
+	switch b[0] {
+	case mpFalse:
+		c.kind, c.mag = KindBool, 0
+	case mpTrue:
+		c.kind, c.mag = KindBool, 1
+	case mpFloat32:
+		c.kind = KindFloat
+		c.mag = math.Float64bits(float64(math.Float32frombits(binary.BigEndian.Uint32(b[1:]))))
+	case mpFloat64:
+		c.kind, c.mag = KindFloat, binary.BigEndian.Uint64(b[1:])
+	case mpUint8:
+		c.kind, c.mag = KindInt, uint64(b[1])
+	case mpUint16:
+		c.kind, c.mag = KindInt, uint64(binary.BigEndian.Uint16(b[1:]))
+	case mpUint32:
+		c.kind, c.mag = KindInt, uint64(binary.BigEndian.Uint32(b[1:]))
+	case mpUint64:
+		c.kind, c.mag = KindInt, binary.BigEndian.Uint64(b[1:])
+	case mpInt8:
+		c.setInt(int64(int8(b[1])))
+	case mpInt16:
+		c.setInt(int64(int16(binary.BigEndian.Uint16(b[1:]))))
+	case mpInt32:
+		c.setInt(int64(int32(binary.BigEndian.Uint32(b[1:]))))
+	case mpInt64:
+		c.setInt(int64(binary.BigEndian.Uint64(b[1:])))
+	case mpStr8, mpBin8:
+		c.kind, c.head = KindText, 2
+	case mpStr16, mpBin16:
+		c.kind, c.head = KindText, 3
+	case mpStr32, mpBin32:
+		c.kind, c.head = KindText, 5
+	}
 }
 
 // msgpackForeign explains a payload that is not a map.
@@ -256,7 +250,6 @@ func msgpackForeign(b []byte) error {
 // describe names the value at the start of b, which may be cut off, and shows it
 // where it is short.
 func describe(b []byte) string {
-	var v value
 	switch c := b[0]; {
 	case c < mpFixMap:
 		return fmt.Sprintf("integer %d", c)
@@ -277,17 +270,18 @@ func describe(b []byte) string {
 	case c&0xe0 == mpFixStr:
 		return "text " + show(b[1:1+c&0x1f])
 	}
-	size := msgpackSizes[b[0]].of(b, 0)
-	text := v.setTagged(b)
+	var c cell
+	c.decodeMsgpack(b[:msgpackSizes[b[0]].of(b, 0)], 0)
 	switch {
-	case text > 0:
-		return "text " + show(b[text:size])
-	case v.kind == KindFloat:
-		return fmt.Sprintf("float %v", float(v.mag))
-	case v.kind == KindBool:
-		return fmt.Sprintf("%t", v.mag == 1)
-	case v.neg:
-		return fmt.Sprintf("integer -%d", v.mag)
+	case c.kind == KindText:
+		return "text " + show(b[c.head:c.size])
+	case c.kind == KindFloat:
+		return fmt.Sprintf("float %v", float(c.mag))
+	case c.kind == KindBool:
+		return fmt.Sprintf("%t", c.mag == 1)
+	case c.neg:
+		return fmt.Sprintf("integer -%d", c.mag)
+	default:
+		return fmt.Sprintf("integer %d", c.mag)
 	}
-	return fmt.Sprintf("integer %d", v.mag)
 }

@@ -25,10 +25,8 @@ type row struct {
 	// slots: those of the fields, then constants. Only the former change.
 	slots   []slot
 	fields  int    // number of slots that belong to fields
-	cells   []cell // one for every column, after the names' order
+	cells   []cell // one for every name
 	columns []int  // where in cells the columns are, in the caller's order
-	etf     guesses
-	msgpack guesses
 	// template is what the row at hand fits, nil if it is walked.
 	template *template
 	// missing counts the names not found yet, of either stage.
@@ -56,19 +54,26 @@ const (
 type guesses struct {
 	templates
 	positions
+	extractor Extractor
+	etf       bool // which of the two it is
 }
 
-func (g *guesses) reset(sizes *[256]cellSize) {
-	g.templates.reset(sizes)
-	g.positions.reset(sizes)
+func newGuesses(x Extractor, names int) *guesses {
+	g := &guesses{extractor: x}
+	_, g.etf = x.(etfExtractor)
+	g.templates.reset(x.sizes())
+	g.positions.reset(x.sizes())
+	if names == 0 { // nothing is ever walked
+		g.pause = math.MaxInt
+	}
+	return g
 }
 
-// rowName is a field's name, its slots, slots[from:to], and the column it is.
+// rowName is a field's name and its slots, slots[from:to].
 type rowName struct {
 	text     string
 	word     uint64 // the first eight bytes as load reads them
 	from, to uint16
-	column   int32 // index into cells, or -1
 	stage    stage // the first that needs it
 	found    bool
 }
@@ -99,13 +104,13 @@ func newRow(e *Expr, columns []string) *row {
 	if e != nil {
 		collect(e.root, types)
 		for _, name := range e.fields {
-			r.names = append(r.names, rowName{text: name, column: -1})
+			r.names = append(r.names, rowName{text: name})
 		}
 	}
 	for _, name := range columns {
 		if _, known := types[name]; !known {
 			types[name] = nil
-			r.names = append(r.names, rowName{text: name, column: -1, stage: stageColumns})
+			r.names = append(r.names, rowName{text: name, stage: stageColumns})
 		}
 	}
 	slices.SortStableFunc(r.names, func(a, b rowName) int { return len(a.text) - len(b.text) })
@@ -126,16 +131,10 @@ func newRow(e *Expr, columns []string) *row {
 		}
 	}
 	r.fields = len(r.slots)
+	r.cells = make([]cell, len(r.names))
 	for _, name := range columns {
-		n := &r.names[r.index[name]]
-		if n.column < 0 {
-			n.column = int32(len(r.cells))
-			r.cells = append(r.cells, cell{})
-		}
-		r.columns = append(r.columns, int(n.column))
+		r.columns = append(r.columns, int(r.index[name]))
 	}
-	r.etf.reset(&etfSizes)
-	r.msgpack.reset(&msgpackSizes)
 	return r
 }
 
@@ -178,56 +177,83 @@ func (r *row) reset(key, payload []byte) {
 	for i := range r.cells {
 		r.cells[i].kind = KindMissing
 	}
+	r.off = 0
+	r.key, r.payload = key, payload
+}
+
+// settle begins a row: with a template that fits, an old one or a new one, if there
+// is any.
+func (r *row) settle(g *guesses) {
+	switch {
+	case g.pause > 0:
+		g.pause--
+		r.template = nil
+	case g.known > 0 && g.list[g.order[0]].fits(r.payload):
+		r.template = &g.list[g.order[0]]
+		g.hit()
+	default:
+		r.template = r.search(g)
+	}
+	if r.template == nil {
+		r.forget()
+	}
+}
+
+// search is settle where the first template does not fit.
+func (r *row) search(g *guesses) *template {
+	fit, blank := g.lookup(r.payload)
+	if blank == nil {
+		return fit
+	}
+	r.forget()
+	switch learned := g.extractor.learn(r, r.payload, blank); {
+	case learned && blank.fields >= minFields:
+		g.keep()
+		return blank
+	case learned:
+		g.rest()
+	}
+	g.drop()
+	return nil
+}
+
+// forget makes all names ones that are still to be found.
+func (r *row) forget() {
 	for i := range r.names {
 		r.names[i].found = false
 	}
 	r.missing = r.wanted
-	r.off, r.template = 0, nil
-	r.key, r.payload = key, payload
 }
 
-// settle begins a row: with a template that fits, an old one or one made by learn,
-// which marks b's structure in it up to the last name and reports success. Without
-// one r.template stays nil.
-func (r *row) settle(g *guesses, b []byte, learn func(r *row, b []byte, t *template) bool) {
-	if len(r.names) == 0 {
-		g.rest() // nothing is walked
-		return
-	}
-	fit, blank := g.lookup(b)
-	if blank != nil {
-		switch learned := learn(r, b, blank); {
-		case learned && blank.fields >= minFields:
-			g.keep()
-			fit = blank
-		case learned:
-			g.drop()
-			g.rest()
-		default:
-			g.drop()
-		}
-		for i := range r.names {
-			r.names[i].found = false
-		}
-	}
-	r.template = fit
-}
-
-// fill is the walk of a row that fits a template.
-func (r *row) fill(until stage, set func(r *row, i, off, size int) error) error {
-	finds := r.template.finds
-	if first := r.template.first; until == stageFilter {
-		finds = finds[:first]
-	} else {
-		finds = finds[first:]
-	}
+// fill sets what a template has found.
+func (r *row) fill(g *guesses, finds []find) error {
 	for i := range finds {
 		f := &finds[i]
-		if err := set(r, f.name, f.off, f.size); err != nil {
-			return err
+		c, b := &r.cells[f.name], r.payload[f.off:f.off+f.size:f.off+f.size]
+		if g.etf {
+			c.decodeETF(b, f.off)
+		} else {
+			c.decodeMsgpack(b, f.off)
+		}
+		if c.kind == KindOther || r.set(f.name) != typeNone {
+			if err := g.extractor.set(r, f.name, f.off, f.size); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// extract finds the fields of a stage.
+func (r *row) extract(g *guesses, until stage) error {
+	if r.template == nil {
+		return g.extractor.walk(r, g, until)
+	}
+	if first := r.template.first; until == stageFilter {
+		return r.fill(g, r.template.finds[:first])
+	} else {
+		return r.fill(g, r.template.finds[first:])
+	}
 }
 
 // note enters the field with name = b[from:to] and the value behind it into a
@@ -267,13 +293,13 @@ func (r *row) note(t *template, b []byte, from, to int) int {
 }
 
 // complete ends a template that covers b[:size].
-func (r *row) complete(t *template, size int) bool {
+func (r *row) complete(t *template, b []byte, size int) bool {
 	for i := range r.names {
 		if !r.names[i].found && r.names[i].stage == stageFilter {
 			t.first = len(t.finds) // the walk for the filter goes to the end
 		}
 	}
-	return t.finish(size)
+	return t.finish(b, size)
 }
 
 // find returns the index of the named field whose name is b[off:off+size] and that
@@ -282,7 +308,7 @@ func (r *row) find(b []byte, off, size int) int {
 	n := min(size, longName)
 	from, to := int(r.first[n]), int(r.first[n+1])
 	if to-from > maxTries {
-		return r.search(b[off : off+size])
+		return r.named(b[off : off+size])
 	}
 	// One comparison of words decides for short names and nearly does for others.
 	word := load(b, off) &^ (1<<(64-8*min(uint64(size), 8)) - 1)
@@ -295,36 +321,29 @@ func (r *row) find(b []byte, off, size int) int {
 	return -1
 }
 
-// search is find for one of many names.
-func (r *row) search(name []byte) int {
+// named is find for one of many names.
+func (r *row) named(name []byte) int {
 	if i, ok := r.index[string(name)]; ok && !r.names[i].found {
 		return int(i)
 	}
 	return -1
 }
 
-// value is one decoded cell, the same for all encodings.
-type value struct {
-	kind Kind
-	neg  bool
-	mag  uint64
-	// text and whole are parts of the payload: the content of KindText, and
-	// the encoded value from its first byte to its last, which is what any
-	// compares.
-	textOff, textSize   uint32
-	wholeOff, wholeSize uint32
-}
-
-// set stores v in every slot of name i. It returns the type v does not fit, or
-// typeNone.
-func (r *row) set(i int, v *value) fieldType {
+// take returns the cell of name i, for its value to be decoded into. The cell's
+// parts are written and read one by one: a copy of it as a whole would have to wait
+// for them.
+func (r *row) take(i int) *cell {
 	n := &r.names[i]
 	n.found = true
 	r.missing[n.stage]--
-	if n.column >= 0 {
-		r.cells[n.column] = cell{mag: v.mag, off: v.wholeOff, size: v.wholeSize, kind: v.kind, neg: v.neg, head: uint8(v.textOff - v.wholeOff)}
-	}
-	if v.kind == KindNull {
+	return &r.cells[i]
+}
+
+// set stores the cell of name i in all its slots. It returns the type it does not
+// fit, or typeNone.
+func (r *row) set(i int) fieldType {
+	n, c := &r.names[i], &r.cells[i]
+	if c.kind == KindNull {
 		return typeNone
 	}
 	for s := n.from; s < n.to; s++ {
@@ -333,22 +352,22 @@ func (r *row) set(i int, v *value) fieldType {
 		slot.state = slotValue
 		switch slot.typ {
 		case typeSint64:
-			slot.num, ok = v.sint64()
+			slot.num, ok = c.sint64()
 		case typeTimestamp:
-			slot.num, ok = v.uint64()
+			slot.num, ok = c.uint64()
 		case typeDouble:
-			slot.num, ok = v.float64()
+			slot.num, ok = c.float64()
 		case typeBoolean:
-			slot.num, ok = v.sint64()
+			slot.num, ok = c.sint64()
 			ok = ok && slot.num <= 1
 		case typeVarchar:
-			if v.kind == KindText {
-				slot.off, slot.size = v.textOff, v.textSize
+			if c.kind == KindText {
+				slot.off, slot.size = c.off+uint32(c.head), c.size-uint32(c.head)
 			} else {
 				slot.state = slotOther
 			}
 		case typeAny:
-			slot.off, slot.size = v.wholeOff, v.wholeSize
+			slot.off, slot.size = c.off, c.size
 		}
 		if !ok {
 			return slot.typ
@@ -357,54 +376,54 @@ func (r *row) set(i int, v *value) fieldType {
 	return typeNone
 }
 
-// sint64 converts v to an int64 in two's complement.
+// sint64 converts c to an int64 in two's complement.
 //
 // Differs from eleveldb: what does not fit is refused. The original reads some
 // of it as 0 or as a negative number when the row is in external term format.
-func (v *value) sint64() (uint64, bool) {
-	switch v.kind {
+func (c *cell) sint64() (uint64, bool) {
+	switch c.kind {
 	case KindInt:
-		if v.neg {
-			return -v.mag, v.mag <= 1<<63
+		if c.neg {
+			return -c.mag, c.mag <= 1<<63
 		}
-		return v.mag, v.mag <= math.MaxInt64
+		return c.mag, c.mag <= math.MaxInt64
 	case KindFloat:
-		f := float(v.mag)
+		f := float(c.mag)
 		if f != math.Trunc(f) || f < -1<<63 || f >= 1<<63 {
 			return 0, false
 		}
 		return uint64(int64(f)), true
 	}
-	return v.mag, v.kind == KindBool
+	return c.mag, c.kind == KindBool
 }
 
-// uint64 converts v to a uint64.
-func (v *value) uint64() (uint64, bool) {
-	switch v.kind {
+// uint64 converts c to a uint64.
+func (c *cell) uint64() (uint64, bool) {
+	switch c.kind {
 	case KindInt:
-		return v.mag, !v.neg || v.mag == 0
+		return c.mag, !c.neg || c.mag == 0
 	case KindFloat:
-		f := float(v.mag)
+		f := float(c.mag)
 		if f != math.Trunc(f) || f < 0 || f >= 1<<64 {
 			return 0, false
 		}
 		return uint64(f), true
 	}
-	return v.mag, v.kind == KindBool
+	return c.mag, c.kind == KindBool
 }
 
-// float64 converts v to the bits of a float64: integers are rounded, as the
+// float64 converts c to the bits of a float64: integers are rounded, as the
 // constants they meet are.
-func (v *value) float64() (uint64, bool) {
-	switch v.kind {
+func (c *cell) float64() (uint64, bool) {
+	switch c.kind {
 	case KindInt:
-		f := float64(v.mag)
-		if v.neg {
+		f := float64(c.mag)
+		if c.neg {
 			f = -f
 		}
 		return math.Float64bits(f), true
 	case KindFloat:
-		return v.mag, true
+		return c.mag, true
 	}
-	return math.Float64bits(float64(v.mag)), v.kind == KindBool
+	return math.Float64bits(float64(c.mag)), c.kind == KindBool
 }

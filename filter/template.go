@@ -10,25 +10,37 @@ import (
 // and lengths of values. A row that has the same bytes in the same places is walked
 // the same way, whatever its values are, so the walk need not be done again:
 //
-//	row    131 l 0 0 0 5 h 2 m 0 0 0 4 t i m e n 6 0 · · · · · · h 2 m …
-//	words  └──────────────┘└─────────────┘└───┘             └──── …
+//	row     131 l 0 0 0 5 h 2 m 0 0 0 4 t i m e n 6 0 · · · · · · h 2 m …
+//	mask    ─────────────────────────────────────────             ─────
+//	blocks  └─────────────────── 64 bytes ───────────────────────── …
 //
 // A template that fits is a proof, not a guess. It says nothing of rows it does not
 // fit.
 type template struct {
-	size  int // of what the template covers; a row that fits is not shorter
-	words []maskedWord
-	finds []find
+	size   int // of what the template covers; a row that fits is not shorter
+	blocks []block
+	words  []maskedWord // what is left at the end
+	finds  []find
 	// first: finds[:first] are what a walk to the fields of the filter sets.
 	first int
 	// open: the value of the last find ends the walk. What it is makes no
 	// difference then, and it is measured in every row.
 	open   bool
-	fields int // walked by a row without a template
+	fields int    // walked by a row without a template
+	mask   []byte // while it is made: the bits of each byte that are structure
 	sizes  *[256]cellSize
 }
 
-// maskedWord is eight bytes of a row, little-endian; of those in mask all are want.
+// block is so many bytes of a row that they are compared without a loop and with
+// one check of bounds; as words, little-endian, of whose bits those in mask are want.
+type block struct {
+	off        int
+	mask, want [blockBytes / 8]uint64
+}
+
+const blockBytes = 64
+
+// maskedWord is eight bytes of a row, in the same way.
 type maskedWord struct {
 	off        int
 	mask, want uint64
@@ -39,8 +51,8 @@ type find struct{ name, off, size int }
 
 // Bounds of templates: a row beyond has none.
 const (
-	maxTemplateSize  = 1 << 16
-	maxTemplateWords = 1 << 10
+	maxTemplateSize   = 1 << 16
+	maxTemplateBlocks = 1 << 8
 )
 
 // fits reports whether b has the shape.
@@ -48,22 +60,27 @@ func (t *template) fits(b []byte) bool {
 	if len(b) < t.size {
 		return false
 	}
-	whole := b
-	b = b[:t.size]
-	words := t.words
-	for len(words) >= 4 {
-		w := words[:4]
-		if w[0].differ(b)|w[1].differ(b)|w[2].differ(b)|w[3].differ(b) != 0 {
+	for i := range t.blocks {
+		k := &t.blocks[i]
+		x := (*[blockBytes]byte)(b[k.off:])
+		d := (binary.LittleEndian.Uint64(x[0:8]) ^ k.want[0]) & k.mask[0]
+		d |= (binary.LittleEndian.Uint64(x[8:16]) ^ k.want[1]) & k.mask[1]
+		d |= (binary.LittleEndian.Uint64(x[16:24]) ^ k.want[2]) & k.mask[2]
+		d |= (binary.LittleEndian.Uint64(x[24:32]) ^ k.want[3]) & k.mask[3]
+		d |= (binary.LittleEndian.Uint64(x[32:40]) ^ k.want[4]) & k.mask[4]
+		d |= (binary.LittleEndian.Uint64(x[40:48]) ^ k.want[5]) & k.mask[5]
+		d |= (binary.LittleEndian.Uint64(x[48:56]) ^ k.want[6]) & k.mask[6]
+		d |= (binary.LittleEndian.Uint64(x[56:64]) ^ k.want[7]) & k.mask[7]
+		if d != 0 {
 			return false
 		}
-		words = words[4:]
 	}
-	for i := range words {
-		if words[i].differ(b) != 0 {
+	for i := range t.words {
+		if t.words[i].differ(b) != 0 {
 			return false
 		}
 	}
-	return !t.open || t.measure(whole)
+	return !t.open || t.measure(b)
 }
 
 // measure finds the size of the last value; false if it must be walked or is cut
@@ -83,17 +100,18 @@ func (w *maskedWord) differ(b []byte) uint64 {
 
 // mark makes b[from:to] part of the structure. Calls go from the row's beginning to
 // its end.
-func (t *template) mark(b []byte, from, to int) {
-	for off := from; off < to; off++ {
-		n := len(t.words)
-		if n == 0 || off >= t.words[n-1].off+8 {
-			t.words = append(t.words, maskedWord{off: off})
-			n++
-		}
-		w := &t.words[n-1]
-		shift := 8 * (off - w.off)
-		w.mask |= 0xff << shift
-		w.want |= uint64(b[off]) << shift
+func (t *template) mark(from, to int) {
+	t.cover(from)
+	for range to - from {
+		t.mask = append(t.mask, 0xff)
+	}
+}
+
+// cover makes the bytes up to size part of the template, and not of the structure
+// unless they are already.
+func (t *template) cover(size int) {
+	for len(t.mask) < size {
+		t.mask = append(t.mask, 0)
 	}
 }
 
@@ -105,32 +123,51 @@ func (t *template) value(b []byte, off int) int {
 	if size == 0 || size > uint64(len(b)-off) {
 		return 0
 	}
-	t.mark(b, off, off+1)
-	w := &t.words[len(t.words)-1]
-	if free := c.free; free != 0 {
-		shift := 8 * (off - w.off)
-		w.mask &^= uint64(free) << shift
-		w.want &^= uint64(free) << shift
-	}
 	// The length lies right behind the tag.
-	t.mark(b, off+1, off+1+bits.OnesCount32(c.mask)/8)
+	t.mark(off, off+1+bits.OnesCount32(c.mask)/8)
+	t.mask[off] &^= c.free
 	return int(size)
 }
 
-// finish ends a template that covers size bytes; false if it cannot be used.
-func (t *template) finish(size int) bool {
-	if size < 8 || size > maxTemplateSize || len(t.words) >= maxTemplateWords {
+// finish ends a template that covers b[:size]; false if it cannot be used.
+func (t *template) finish(b []byte, size int) bool {
+	if size < 8 || size > maxTemplateSize {
 		return false
 	}
 	t.size = size
-	// Words begin at least eight bytes apart: only the last can reach too far.
-	w := &t.words[len(t.words)-1]
-	if back := w.off + 8 - size; back > 0 {
-		w.off -= back
-		w.mask <<= 8 * back
-		w.want <<= 8 * back
+	t.cover(size)
+	for off := 0; ; {
+		for off < size && t.mask[off] == 0 {
+			off++
+		}
+		switch {
+		case off == size:
+			return true
+		case len(t.blocks) == maxTemplateBlocks:
+			return false
+		case off+blockBytes <= size:
+			t.addBlock(b, off)
+			off += blockBytes
+		case size >= blockBytes && size-off > blockBytes/2:
+			t.addBlock(b, size-blockBytes) // once more what was compared already
+			return true
+		default:
+			w := maskedWord{off: min(off, size-8)}
+			w.mask = binary.LittleEndian.Uint64(t.mask[w.off:])
+			w.want = binary.LittleEndian.Uint64(b[w.off:]) & w.mask
+			t.words = append(t.words, w)
+			off = w.off + 8
+		}
 	}
-	return true
+}
+
+func (t *template) addBlock(b []byte, off int) {
+	k := block{off: off}
+	for i := range k.mask {
+		k.mask[i] = binary.LittleEndian.Uint64(t.mask[off+8*i:])
+		k.want[i] = binary.LittleEndian.Uint64(b[off+8*i:]) & k.mask[i]
+	}
+	t.blocks = append(t.blocks, k)
 }
 
 // Numbers of the cache. A template that is tried in vain costs about a tenth of a
@@ -165,18 +202,24 @@ func (t *templates) reset(sizes *[256]cellSize) {
 	}
 }
 
-// lookup returns the template that fits b, nil if there is none. Then it may be
-// worth to make one, in blank. It is not called during a pause.
+// hit notes that a template was of use.
+func (t *templates) hit() {
+	if t.credit < fullCredit {
+		if t.credit++; t.credit == fullCredit {
+			t.next = shortPause
+		}
+	}
+}
+
+// lookup returns the template that fits b, nil if there is none; the one in front has
+// been tried. Then it may be worth to make one, in blank. It is not called during a
+// pause.
 func (t *templates) lookup(b []byte) (fit, blank *template) {
-	for i := range t.known {
+	for i := 1; i < t.known; i++ {
 		at := t.order[i]
 		if fit = &t.list[at]; fit.fits(b) {
 			t.order[0], t.order[i] = at, t.order[0]
-			if t.credit < fullCredit {
-				if t.credit++; t.credit == fullCredit {
-					t.next = shortPause
-				}
-			}
+			t.hit()
 			return fit, nil
 		}
 	}
@@ -187,7 +230,7 @@ func (t *templates) lookup(b []byte) (fit, blank *template) {
 	}
 	last := min(t.known, maxTemplates-1)
 	blank = &t.list[t.order[last]]
-	*blank = template{words: blank.words[:0], finds: blank.finds[:0], sizes: t.sizes}
+	*blank = template{blocks: blank.blocks[:0], words: blank.words[:0], finds: blank.finds[:0], mask: blank.mask[:0], sizes: t.sizes}
 	return nil, blank
 }
 

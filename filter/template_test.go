@@ -13,7 +13,7 @@ import (
 // walker returns a matcher that never tries a template.
 func walker(e *Expr, columns ...string) *Matcher {
 	m := NewMatcher(e, DefaultExtractors(), columns...)
-	m.row.etf.pause, m.row.msgpack.pause = math.MaxInt, math.MaxInt
+	m.guesses[EncodingETF].pause, m.guesses[EncodingMsgpack].pause = math.MaxInt, math.MaxInt
 	return m
 }
 
@@ -53,7 +53,7 @@ func TestTemplatesProve(t *testing.T) {
 		original := object(encoding, payload)
 		check := func(o []byte) {
 			// The original back in front, and no pause, however many changes missed.
-			warm.row.etf.credit, warm.row.msgpack.credit = fullCredit, fullCredit
+			warm.guesses[EncodingETF].credit, warm.guesses[EncodingMsgpack].credit = fullCredit, fullCredit
 			warm.Match(key, original)
 			if got, want := report(warm, key, o, len(columns)), report(cold, key, o, len(columns)); got != want {
 				t.Fatalf("object %q\nof %q\ngives %s\nwant  %s", o, original, got, want)
@@ -131,7 +131,7 @@ func TestTemplatesOfATable(t *testing.T) {
 // falls into it.
 func TestTemplateBounds(t *testing.T) {
 	filter := expr("=", typed("z", "sint64"), value1(int64(5)))
-	for _, fields := range []int{maxTemplateWords/2 - 2, maxTemplateWords / 2, maxTemplateWords, 3 * maxTemplateWords} {
+	for _, fields := range []int{maxTemplateBlocks, 2 * maxTemplateBlocks, 3 * maxTemplateBlocks, 4 * maxTemplateBlocks, 12 * maxTemplateBlocks} {
 		var row []field
 		for i := range fields {
 			row = append(row, field{fmt.Sprint("field", i), "some text"})
