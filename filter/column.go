@@ -62,6 +62,13 @@ func (m *Matcher) Cell(i int) Cell {
 	}
 }
 
+// Number returns what Cell(i) says of a column without making a Cell: its Kind, and of
+// KindInt magnitude and sign, of KindFloat the bits.
+func (m *Matcher) Number(i int) (kind Kind, mag uint64, negative bool) {
+	c := &m.row.cells[m.row.columns[i]]
+	return c.kind, c.mag, c.neg
+}
+
 // Bool returns the value of KindBool.
 func (c Cell) Bool() (v, ok bool) {
 	return c.mag == 1, c.Kind == KindBool

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
 
 	"scanode/etf"
 	"scanode/filter"
@@ -95,15 +94,15 @@ type aggregator struct {
 	accs    []*accumulator
 	outputs []int // Compute → accs
 
-	cells []filter.Cell  // of the row at hand, by column
-	key   []byte         // of its group; reused
+	key   []byte         // of the group of the row at hand; reused
 	index map[string]int // key → number
 	keys  []string       // number → key
-	last  int            // the number of the row before; -1: it was none
+	memo  *memo          // nil unless there is one grouping
+	last  int            // the group whose cells are in groupBy; -1: none
 	bytes int            // about what all this takes
 }
 
-// grouping is one element of GroupBy and what the row before had there.
+// grouping is one element of GroupBy and what a row of the group last had there.
 type grouping struct {
 	column   int
 	quantum  int64
@@ -136,9 +135,11 @@ func newAggregator(req *Aggregate) *aggregator {
 		}
 		a.outputs = append(a.outputs, a.accumulator(c, at))
 	}
-	a.cells = make([]filter.Cell, len(a.columns))
-	if len(req.GroupBy) == 0 {
+	switch len(req.GroupBy) {
+	case 0:
 		_, _ = a.newGroup() // one group is within every bound
+	case 1:
+		a.memo = newMemo()
 	}
 	return a
 }
@@ -164,33 +165,41 @@ func (a *aggregator) accumulator(c Compute, column int) int {
 
 // add takes one row that m has matched. The error is not yet a *RowError.
 func (a *aggregator) add(key []byte, m *filter.Matcher) error {
-	for i := range a.cells {
-		a.cells[i] = m.Cell(i)
-	}
 	g := a.last
 	if len(a.groupBy) > 0 {
 		var err error
-		if g, err = a.group(); err != nil {
+		if g, err = a.group(m); err != nil {
 			return err
 		}
 	}
+	var c filter.Cell
+	at := -1 // the column that c is of
 	for _, acc := range a.accs {
 		if acc.op == CountAll {
 			acc.counts[g]++
 			continue
 		}
-		c := &a.cells[acc.column]
-		if c.Kind <= filter.KindNull || c.Kind == filter.KindOther && isNull(c) {
+		kind, mag, negative := m.Number(acc.column)
+		if kind <= filter.KindNull {
 			continue
 		}
-		if acc.op == Sum && c.Kind == filter.KindFloat && !acc.squares { // by far the most frequent
-			v, _ := c.Float()
-			if b := math.Float64bits(v); finite(b) {
-				acc.moments[g].addFloat(b)
+		if acc.op == Sum && !acc.squares { // by far the most frequent
+			switch {
+			case kind == filter.KindFloat && finite(mag):
+				acc.moments[g].addFloat(mag)
+				continue
+			case kind == filter.KindInt:
+				acc.moments[g].addInt(mag, negative)
 				continue
 			}
 		}
-		grown, err := acc.add(g, c, key)
+		if acc.column != at {
+			at, c = acc.column, m.Cell(acc.column)
+		}
+		if kind == filter.KindOther && isNull(&c) {
+			continue
+		}
+		grown, err := acc.add(g, &c, key)
 		if err != nil {
 			return fmt.Errorf("field %s: %s %w", show(acc.name), acc.what, err)
 		}
@@ -202,21 +211,40 @@ func (a *aggregator) add(key []byte, m *filter.Matcher) error {
 }
 
 // group returns the number of the group of the row at hand.
-func (a *aggregator) group() (int, error) {
+func (a *aggregator) group(m *filter.Matcher) (int, error) {
 	// Rows that lie side by side mostly are of one group.
-	if a.sameGroup() {
+	if a.sameGroup(m) {
 		return a.last, nil
 	}
+	if a.memo == nil {
+		return a.find(m)
+	}
+	at, v, ok := a.memo.of(&a.groupBy[0], m)
+	if !ok {
+		return a.find(m)
+	}
+	if at.group >= 0 && at.value == v {
+		return int(at.group), nil
+	}
+	g, err := a.find(m)
+	if err == nil {
+		*at = noted{value: v, group: int32(g)}
+	}
+	return g, err
+}
+
+// find returns the number of the group of the row at hand by its key.
+func (a *aggregator) find(m *filter.Matcher) (int, error) {
 	a.last = -1
 	key := etf.AppendListHeader(a.key[:0], len(a.groupBy))
 	for i := range a.groupBy {
 		g := &a.groupBy[i]
-		c := &a.cells[g.column]
+		c := m.Cell(g.column)
 		var err error
 		if g.quantum > 0 {
-			key, err = g.appendQuantum(key, c)
+			key, err = g.appendQuantum(key, &c)
 		} else {
-			key, err = appendCanonical(key, c)
+			key, err = appendCanonical(key, &c)
 			g.raw, g.encoding = append(g.raw[:0], c.Bytes...), c.Encoding
 		}
 		if err != nil {
@@ -232,21 +260,20 @@ func (a *aggregator) group() (int, error) {
 	return g, nil
 }
 
-// sameGroup reports whether the row at hand is surely of the group of the row
-// before, without looking into what its cells are.
-func (a *aggregator) sameGroup() bool {
+// sameGroup reports whether the row at hand is surely of the group last, without
+// looking into what its cells are.
+func (a *aggregator) sameGroup(m *filter.Matcher) bool {
 	if a.last < 0 {
 		return false
 	}
 	for i := range a.groupBy {
 		g := &a.groupBy[i]
-		c := &a.cells[g.column]
 		if g.quantum > 0 {
-			v, ok := c.Int64()
+			v, ok := int64Of(m.Number(g.column))
 			if !ok || v < g.from || uint64(v)-uint64(g.from) >= g.width {
 				return false
 			}
-		} else if g.encoding != c.Encoding || string(g.raw) != string(c.Bytes) {
+		} else if c := m.Cell(g.column); g.encoding != c.Encoding || string(g.raw) != string(c.Bytes) {
 			return false
 		}
 	}

@@ -160,11 +160,7 @@ func canonicalMap(m etf.Map) (etf.Term, error) {
 func (g *grouping) appendQuantum(dst []byte, c *filter.Cell) ([]byte, error) {
 	g.width = 0
 	if v, ok := c.Int64(); ok {
-		over := v % g.quantum
-		if over < 0 {
-			over += g.quantum
-		}
-		if from := v - over; from <= v { // else it is below all int64
+		if from, ok := g.start(v); ok { // else it is below all int64
 			g.from, g.width = from, uint64(g.quantum)
 			return etf.AppendInt64(dst, from), nil
 		}

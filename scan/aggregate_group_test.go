@@ -31,10 +31,11 @@ func TestQuanta(t *testing.T) {
 			if ok, err := m.Match(nil, []byte(naiveObject(t, naiveRow{"t": time}))); !ok || err != nil {
 				t.Fatal(err)
 			}
-			if err := a.add(nil, m); err != nil {
+			group, err := a.group(m)
+			if err != nil {
 				t.Fatal(err)
 			}
-			key, _, err := etf.Decode([]byte(a.keys[a.last]), etf.DefaultLimits)
+			key, _, err := etf.Decode([]byte(a.keys[group]), etf.DefaultLimits)
 			if err != nil {
 				t.Fatal(err)
 			}
