@@ -13,7 +13,8 @@ distribute() ->
             %% erl -name would have started it.
             _ = os:cmd("epmd -daemon"),
             Name = list_to_atom("scanode_test_" ++ os:getpid() ++ "@" ++ ?HOST),
-            {ok, _} = net_kernel:start([Name, longnames]),
+            %% An epmd that has just been started may not listen yet.
+            ok = test_program:await(fun() -> element(1, net_kernel:start([Name, longnames])) =:= ok end),
             true = erlang:set_cookie(node(), ?COOKIE),
             ok;
         _ ->
