@@ -195,6 +195,9 @@ start_link(Options) ->
 %%     the store stays open unused, or `infinity').</li>
 %% <li>All others are the engine's own. One that nobody knows is `{error, {bad_option, Text}}'.</li>
 %% </ul>
+%% The end of the program during an open is no error of it: it waits for the next program, which starts after a pause of at most 10 s, and asks that one. Half
+%% a minute after the first such end, or when three programs have ended on this very directory, it gives up with `{down, Text}'.
+%%
 %% The calling process is the store's opener: while it lives a second open of the directory fails with `locked'.
 -spec open(file:filename_all(), open_options()) -> {ok, db()} | {error, reason()}.
 open(Dir, Options) ->

@@ -24,14 +24,15 @@ timed(Via, Options, Request) ->
 -spec info(map() | list()) -> {ok, #{atom() => term()}} | {error, scanode:reason()}.
 info(Options) ->
     case scanode_options:target(Options) of
-        {ok, Target, Timeout, Rest} when map_size(Rest) =:= 0 -> answer(request(Target, info, Timeout));
+        {ok, Target, Timeout, Rest} when map_size(Rest) =:= 0 -> answer(request(Target, info, Timeout, again()));
         {ok, _, _, Rest} -> {error, scanode_options:bad("unknown: ~0tp", [hd(maps:keys(Rest))])};
         {error, Reason} -> {error, Reason}
     end.
 
--spec answer({scanode_link:via(), term()} | {error, scanode:reason()}) -> term().
-answer({error, Reason}) -> {error, Reason};
-answer({_Via, Reply}) -> Reply.
+-spec answer({replied, scanode_link:via(), term()} | {lost, scanode_link:via(), scanode:reason()} | {error, scanode:reason()}) -> term().
+answer({replied, _, Reply}) -> Reply;
+answer({lost, _, Reason}) -> {error, Reason};
+answer({error, Reason}) -> {error, Reason}.
 
 %% Where a request about a directory goes, and the options that are left.
 -spec located(term(), term()) -> {ok, scanode_options:target(), file:filename_all(), timeout(), map()} | {error, scanode:reason()}.
@@ -46,49 +47,92 @@ located(Dir, Options) ->
             {error, Reason}
     end.
 
-%% @doc Opens a store: where it is, and its id there.
+%% How long, in milliseconds from the first time on, an open that has met the end of the program is tried again with the next one; and how many of these
+%% ends may have come while the program was busy with this very open, which may be their cause.
+-define(AGAIN_MS, 30000).
+-define(LOST, 3).
+
+%% @doc Opens a store: where it is, and its id there. Where the program ends meanwhile the next one is asked, for a while: see AGAIN_MS.
 -spec open(file:filename_all(), term()) -> {ok, scanode_link:via(), scanode_link:db_id()} | {error, scanode:reason()}.
 open(Dir, Options) ->
     case located(Dir, Options) of
-        {ok, Target, Path, Timeout, Rest} -> open(Target, Path, Rest, Timeout);
+        {ok, Target, Path, Timeout, Rest} -> open(Target, {open, Path, Rest}, Timeout, again());
         {error, Reason} -> {error, Reason}
     end.
 
--spec open(scanode_options:target(), file:filename_all(), map(), timeout()) ->
-    {ok, scanode_link:via(), scanode_link:db_id()} | {error, scanode:reason()}.
-open(Target, Path, Options, Timeout) ->
+-spec open(scanode_options:target(), tuple(), timeout(), again()) -> {ok, scanode_link:via(), scanode_link:db_id()} | {error, scanode:reason()}.
+open(Target, Request, Timeout, Again) ->
     Began = erlang:monotonic_time(millisecond),
-    case request(Target, {open, Path, Options}, Timeout) of
-        {Via, {ok, Id}} ->
+    case request(Target, Request, Timeout, Again) of
+        {replied, Via, {ok, Id}} ->
             {ok, Via, Id};
-        {Via, {error, closed}} when is_port(Via) ->
+        {replied, Via, {error, closed}} when is_port(Via) ->
             %% It ends, and has said so to its owner before it answered: asked again, that one waits for the next program.
-            open(Target, Path, Options, scanode_link:remaining(Timeout, Began));
-        {_, {error, closed}} ->
+            open(Target, Request, scanode_link:remaining(Timeout, Began), Again);
+        {replied, _, {error, closed}} ->
             {error, {down, <<"scanode at this node ends">>}};
-        {_, {error, Reason}} ->
+        {replied, _, {error, Reason}} ->
+            {error, Reason};
+        {lost, Port, {down, _} = Down} when is_port(Port) ->
+            case met(Port, lost, Again) of
+                over -> {error, Down};
+                More -> open(Target, Request, scanode_link:remaining(Timeout, Began), More)
+            end;
+        {lost, _, Reason} ->
             {error, Reason};
         {error, Reason} ->
             {error, Reason}
     end.
 
--spec request(scanode_options:target(), term(), timeout()) -> {scanode_link:via(), term()} | {error, scanode:reason()}.
-request({node, Node}, Request, Timeout) ->
-    reply({scanode, Node}, Request, Timeout);
-request({port, Server}, Request, Timeout) ->
-    Began = erlang:monotonic_time(millisecond),
-    case scanode_port:port(Server, Timeout) of
-        {ok, Port} -> reply(Port, Request, scanode_link:remaining(Timeout, Began));
-        {error, Reason} -> {error, Reason}
+-type again() :: {Gone :: none | port(), Lost :: non_neg_integer(), Until :: infinity | integer()}.
+%% What a request has met already: the port of the last program that has ended, how many of them had the request, and when it is time to give up.
+
+-spec again() -> again().
+again() -> {none, 0, infinity}.
+
+-spec met(port(), lost | not_sent, again()) -> again() | over.
+met(Port, How, {_, Lost, Until}) ->
+    Now = erlang:monotonic_time(millisecond),
+    Times =
+        case How of
+            lost -> Lost + 1;
+            not_sent -> Lost
+        end,
+    case Until of
+        infinity -> {Port, Times, Now + ?AGAIN_MS};
+        _ when Now < Until, Times < ?LOST -> {Port, Times, Until};
+        _ -> over
     end.
 
--spec reply(scanode_link:via(), term(), timeout()) -> {scanode_link:via(), term()} | {error, scanode:reason()}.
-reply(Via, Request, Timeout) ->
+%% One request of a program or a node. The end of a program that has not seen it is no answer; the next one is asked.
+-spec request(scanode_options:target(), term(), timeout(), again()) ->
+    {replied, scanode_link:via(), term()} | {lost, scanode_link:via(), scanode:reason()} | {error, scanode:reason()}.
+request({node, Node}, Request, Timeout, _Again) ->
+    Via = {scanode, Node},
     case scanode_link:call(Via, Request, Timeout) of
-        {reply, Reply} -> {Via, Reply};
-        %% No handle has been given out: that the port is closed means that the program has just ended.
-        {not_sent, closed} -> {error, {down, <<"the scanode program ended">>}};
-        {_, Reason} -> {error, Reason}
+        {reply, Reply} -> {replied, Via, Reply};
+        {lost, Reason} -> {lost, Via, Reason};
+        {not_sent, Reason} -> {error, Reason}
+    end;
+request({port, Server} = Target, Request, Timeout, {Gone, _, _} = Again) ->
+    Began = erlang:monotonic_time(millisecond),
+    case scanode_port:port(Server, Gone, Timeout) of
+        {ok, Port} ->
+            case scanode_link:call(Port, Request, scanode_link:remaining(Timeout, Began)) of
+                {reply, Reply} ->
+                    {replied, Port, Reply};
+                {lost, Reason} ->
+                    {lost, Port, Reason};
+                {not_sent, closed} ->
+                    case met(Port, not_sent, Again) of
+                        over -> {error, scanode_link:down(Port)};
+                        More -> request(Target, Request, scanode_link:remaining(Timeout, Began), More)
+                    end;
+                {not_sent, Reason} ->
+                    {error, Reason}
+            end;
+        {error, Reason} ->
+            {error, Reason}
     end.
 
 %% @doc Writes, and waits for the answer.

@@ -18,7 +18,7 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([start_link/2, port/2, format_report/1, words/0]).
+-export([start_link/2, port/3, format_report/1, words/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 -export_type([option/0]).
 
@@ -55,11 +55,12 @@
 start_link(Name, Options) ->
     gen_server:start_link({local, Name}, ?MODULE, Options, []).
 
-%% @doc The port of the running program, which is started where it does not run. Timeout is in milliseconds.
--spec port(atom() | pid(), timeout()) -> {ok, port()} | {error, scanode:reason()}.
-port(Server, Timeout) ->
+%% @doc The port of the running program, which is started where it does not run. Gone is the port of a program whose end the caller has met and the owner
+%% has perhaps not heard of yet; then the next one's is waited for. Timeout is in milliseconds.
+-spec port(atom() | pid(), none | port(), timeout()) -> {ok, port()} | {error, scanode:reason()}.
+port(Server, Gone, Timeout) ->
     try
-        gen_server:call(Server, port, Timeout)
+        gen_server:call(Server, {port, Gone}, Timeout)
     catch
         exit:{timeout, _} -> {error, timeout};
         exit:_ -> {error, {down, <<"the owner of the scanode program is not running; is the application scanode started?">>}}
@@ -76,11 +77,14 @@ init(Options) ->
     }}.
 
 -spec handle_call(term(), {pid(), term()}, #state{}) -> {reply, term(), #state{}} | {noreply, #state{}}.
-handle_call(port, _From, #state{phase = running, port = Port} = State) ->
-    {reply, {ok, Port}, State};
-handle_call(port, From, #state{phase = idle} = State) ->
+handle_call({port, Gone}, From, #state{phase = running, port = Port, waiters = Waiters} = State) ->
+    case Gone =:= Port andalso erlang:port_info(Port, id) =:= undefined of
+        true -> {noreply, State#state{waiters = [From | Waiters]}};
+        false -> {reply, {ok, Port}, State}
+    end;
+handle_call({port, _}, From, #state{phase = idle} = State) ->
     {noreply, wake(State#state{waiters = [From]})};
-handle_call(port, From, #state{waiters = Waiters} = State) ->
+handle_call({port, _}, From, #state{waiters = Waiters} = State) ->
     {noreply, State#state{waiters = [From | Waiters]}};
 handle_call(Request, _From, State) ->
     {reply, {error, {bad_request, iolist_to_binary(io_lib:format("~0tP", [Request, 12]))}}, State}.
@@ -314,16 +318,19 @@ ended(Status, #state{phase = Phase} = State) ->
     ok = log(severity(Status), #{status => Status, report => Report, os_pid => State#state.os_pid}),
     Paused = pause(stopped(State)),
     case Phase of
-        ending when State#state.waiters =/= [] ->
-            wake(Paused);
-        ending ->
-            Paused;
         starting ->
             Text = iolist_to_binary(io_lib:format("it ended before it said hello: ~ts", [status_text(Status)])),
-            answer({error, {bad_executable, Text}}, Paused);
-        running ->
+            answer({error, {unborn(Status), Text}}, Paused);
+        _ when State#state.waiters =/= [] ->
+            wake(Paused);
+        _ ->
             Paused
     end.
+
+%% A program that is killed may be the right one.
+-spec unborn(term()) -> down | bad_executable.
+unborn(Status) when is_integer(Status), Status > 128 -> down;
+unborn(_) -> bad_executable.
 
 -spec stopped(#state{}) -> #state{}.
 stopped(#state{monitors = Monitors, timer = Timer} = State) ->
