@@ -27,6 +27,10 @@ var imports = map[string]struct{ inside, outside []string }{
 		inside:  []string{"etf"},
 		outside: []string{"github.com/cockroachdb/pebble/v2", "github.com/golang/snappy", "github.com/klauspost/compress", "github.com/zeebo/xxh3"},
 	},
+	"storage/couch/btree": {
+		inside:  []string{"etf", "storage/couch/file"},
+		outside: []string{"golang.org/x/text"},
+	},
 	"storage/storetest": {inside: []string{"storage"}, outside: []string{"pgregory.net/rapid"}},
 	"scan":              {inside: []string{"filter", "storage", "etf", "etf/etftext", "msgpack"}},
 	"node":              {inside: []string{"etf"}},

@@ -1,0 +1,298 @@
+package btree
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+)
+
+// Modify looks up keys, inserts rows, and removes keys, all in one descent, and returns
+// the new version of the tree; t stays what it is. Of equal keys among the inserts, and
+// among the removes, the first counts. What is looked up is as it was before; a key that
+// is both removed and inserted is replaced. An insert replaces key and value of the row
+// with an equal key; a remove of a key that is not there does nothing. Nodes that come
+// out unchanged are not written, so a tree whose rows are the same stays the same.
+//
+// Results come in descending order of keys, one for each lookup; a row found has the
+// tree's key. Neither rows nor keys are kept.
+//
+// Nothing of it is durable, nor found again, before a header with the new root is. If it
+// fails, what was written is garbage in the file.
+//
+// Errors: ErrTerm, ErrKey, ErrReduce, those of reading and of Chunks.
+//
+// Differs from couch_btree in one corner: actions whose keys are equal in the tree's order
+// but not to Erlang (strings that collate as equal) are taken in the order of their kinds,
+// not in any.
+func (t Tree) Modify(lookups [][]byte, inserts []Row, removes [][]byte) ([]Result, Tree, error) {
+	actions, err := t.actions(lookups, inserts, removes)
+	if err != nil {
+		return nil, t, err
+	}
+	m := &modification{t: &t}
+	if len(lookups) > 0 {
+		m.results = make([]Result, 0, len(lookups))
+	}
+	m.layout = t.o.Policy.begin(m)
+	var entries []Row
+	if len(actions) == 0 {
+		return m.results, t, nil
+	}
+	if t.root.IsNil() {
+		entries, err = m.empty(actions)
+	} else {
+		entries, err = m.node(nil, t.root, nil, 0, Row{Value: t.root.Append(nil)}, actions)
+	}
+	if err != nil {
+		return nil, t, err
+	}
+	root, err := m.layout.root(entries)
+	if err != nil {
+		return nil, t, at(err, t.root.Ptr, nil)
+	}
+	slices.Reverse(m.results)
+	t.root = root
+	return m.results, t, nil
+}
+
+// Add inserts rows.
+func (t Tree) Add(rows []Row) (Tree, error) {
+	_, t, err := t.Modify(nil, rows, nil)
+	return t, err
+}
+
+// AddRemove inserts rows and removes keys.
+func (t Tree) AddRemove(rows []Row, keys [][]byte) (Tree, error) {
+	_, t, err := t.Modify(nil, rows, keys)
+	return t, err
+}
+
+// op is a kind of action. With equal keys the smaller comes first.
+type op uint8
+
+const (
+	fetch op = iota
+	remove
+	insert
+)
+
+// action is one thing to do in a modification.
+type action struct {
+	Row
+	op  op
+	seq int // place in the caller's list
+}
+
+// actions returns what is to be done in the order of the tree.
+func (t *Tree) actions(lookups [][]byte, inserts []Row, removes [][]byte) ([]action, error) {
+	all := make([]action, 0, len(lookups)+len(inserts)+len(removes))
+	for i, r := range inserts {
+		value, ok := canonical(r.Value)
+		if !ok {
+			return nil, fmt.Errorf("%w: value of insert %d", ErrTerm, i)
+		}
+		all = append(all, action{Row{r.Key, value}, insert, i})
+	}
+	for i, key := range removes {
+		all = append(all, action{Row{key, nil}, remove, i})
+	}
+	for i, key := range lookups {
+		all = append(all, action{Row{key, nil}, fetch, i})
+	}
+	var ok bool
+	for i := range all {
+		if all[i].Key, ok = canonical(all[i].Key); !ok {
+			return nil, fmt.Errorf("%w: key of action %d", ErrTerm, all[i].seq)
+		}
+	}
+	if len(all) == 1 {
+		// It is compared with nothing, and yet must be of a kind the order knows.
+		_, err := t.o.Order(all[0].Key, all[0].Key)
+		return all, err
+	}
+	var err error
+	slices.SortFunc(all, func(a, b action) int {
+		c, e := t.o.Order(a.Key, b.Key)
+		if e != nil {
+			err = e
+		}
+		switch {
+		case c != 0:
+			return c
+		case a.op != b.op:
+			return int(a.op) - int(b.op)
+		case a.op == fetch:
+			return b.seq - a.seq // results are turned around at the end
+		}
+		return a.seq - b.seq
+	})
+	if err != nil {
+		return nil, err
+	}
+	last := -1
+	kept := all[:0]
+	for _, a := range all {
+		if a.op != fetch && last >= 0 && kept[last].op == a.op {
+			c, err := t.o.Order(kept[last].Key, a.Key)
+			if err != nil {
+				return nil, err
+			}
+			if c == 0 {
+				continue
+			}
+		}
+		kept = append(kept, a)
+		last = len(kept) - 1
+	}
+	return kept, nil
+}
+
+// modification is one Modify under way.
+type modification struct {
+	t       *Tree
+	layout  layout
+	results []Result
+	path    []int
+	writer
+}
+
+// empty applies actions to a tree without rows.
+func (m *modification) empty(actions []action) ([]Row, error) {
+	rows, err := m.merge(nil, actions)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	return m.layout.node(nil, change{leaf: true, list: rows, touched: len(actions)})
+}
+
+// node applies actions to the subtree at p, the i-th child of parent, and appends what
+// stands for it from now on in its parent to out. entry is what stands there now; its key
+// does not count.
+func (m *modification) node(out []Row, p Pointer, parent *node, i int, entry Row, actions []action) ([]Row, error) {
+	if len(m.path) == MaxDepth {
+		return nil, at(ErrDepth, p.Ptr, m.path)
+	}
+	out, err := m.inside(out, p, parent, i, entry, actions)
+	if err != nil {
+		return nil, at(err, p.Ptr, m.path)
+	}
+	return out, nil
+}
+
+func (m *modification) inside(out []Row, p Pointer, parent *node, i int, entry Row, actions []action) ([]Row, error) {
+	n, err := m.t.fetch(p, parent, i, nil, cacheAll)
+	if err != nil {
+		return nil, err
+	}
+	if !n.canonical {
+		if n, err = n.canonicalize(m.t.o.Order); err != nil {
+			return nil, err
+		}
+	}
+	var list []Row
+	if n.leaf {
+		list, err = m.merge(n.rows, actions)
+	} else {
+		list, err = m.descend(n, actions)
+	}
+	if err != nil || len(list) == 0 {
+		return out, err
+	}
+	// The entry gets the node's own last key, which a separator may have stood for.
+	entry.Key = n.rows[len(n.rows)-1].Key
+	if equalRows(n.rows, list) {
+		return append(out, entry), nil
+	}
+	return m.layout.node(out, change{leaf: n.leaf, old: n, entry: entry, list: list, touched: len(actions)})
+}
+
+// descend applies actions to the children they belong to and returns the new entries.
+func (m *modification) descend(n *node, actions []action) ([]Row, error) {
+	order := m.t.o.Order
+	list := make([]Row, 0, len(n.rows)+2)
+	lo := 0
+	for len(actions) > 0 {
+		i, err := firstGE(order, n.rows, lo, actions[0].Key)
+		if err != nil {
+			return nil, err
+		}
+		count := len(actions)
+		if i >= len(n.rows)-1 {
+			i = len(n.rows) - 1 // what is behind all keys goes to the last child
+		} else {
+			for count = 1; count < len(actions); count++ {
+				c, err := order(actions[count].Key, n.rows[i].Key)
+				if err != nil {
+					return nil, err
+				}
+				if c > 0 {
+					break
+				}
+			}
+		}
+		list = append(list, n.rows[lo:i]...)
+		m.path = append(m.path, i)
+		list, err = m.node(list, n.children[i], n, i, n.rows[i], actions[:count])
+		if err != nil {
+			return nil, err
+		}
+		m.path = m.path[:len(m.path)-1]
+		lo, actions = i+1, actions[count:]
+	}
+	return append(list, n.rows[lo:]...), nil
+}
+
+// merge returns rows with actions applied and keeps what is found of lookups.
+func (m *modification) merge(rows []Row, actions []action) ([]Row, error) {
+	order := m.t.o.Order
+	list := make([]Row, 0, len(rows)+len(actions))
+	lo := 0
+	for _, a := range actions {
+		i, err := firstGE(order, rows, lo, a.Key)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, rows[lo:i]...)
+		lo = i
+		equal := false
+		if i < len(rows) {
+			c, err := order(rows[i].Key, a.Key)
+			if err != nil {
+				return nil, err
+			}
+			equal = c == 0
+		}
+		switch a.op {
+		case fetch:
+			if equal {
+				m.results = append(m.results, Result{rows[i], true})
+			} else {
+				m.results = append(m.results, Result{Row: a.Row})
+			}
+			continue
+		case insert:
+			list = append(list, a.Row)
+		}
+		if equal {
+			lo = i + 1
+		}
+	}
+	return append(list, rows[lo:]...), nil
+}
+
+// equalRows says whether two lists are the same terms.
+func equalRows(a, b []Row) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !equalRow(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func equalRow(a, b Row) bool {
+	return bytes.Equal(a.Key, b.Key) && bytes.Equal(a.Value, b.Value)
+}

@@ -1,0 +1,168 @@
+package btree
+
+import (
+	"fmt"
+
+	"scanode/storage/couch/file"
+)
+
+// Chunks is what a tree needs of its file; [*file.File] has it.
+type Chunks interface {
+	// Append writes payloads as one chunk each and returns where they are. It does
+	// not keep them.
+	Append(payloads [][]byte) ([]file.Chunk, error)
+	// ReadChunk appends the payload of the chunk at ptr to dst. It may be called from
+	// any goroutine, also during Append.
+	ReadChunk(dst []byte, ptr int64) ([]byte, file.ChunkInfo, error)
+}
+
+// Defaults of Options, which are CouchDB's.
+const (
+	DefaultChunkSize    = 1279
+	DefaultFill         = 0.5
+	DefaultMaxNodeBytes = 256 << 20
+)
+
+// MaxDepth is how many levels a tree may have. No writer comes near it; it bounds what
+// a forged file can make a reader do.
+const MaxDepth = 256
+
+// Options say how a tree is read and written. Order and Reducer have to be those that
+// the file was written with; all else may change from one opening to the next.
+type Options struct {
+	Order   Order   // of the keys; nil is TermOrder
+	Reducer Reducer // nil: every reduction is []
+	Policy  Policy  // how nodes are laid out; the zero value is Compat
+
+	// ChunkSize is the size of an uncompressed node, in bytes, above which it is cut
+	// in parts (couch_btree: btree_chunk_size); 0 is DefaultChunkSize.
+	ChunkSize int
+	// Fill is the part of ChunkSize that an unchanged node must have to be used
+	// again beside new ones; 0 is DefaultFill.
+	Fill float64
+	// Compression of the nodes written. Reading needs no telling.
+	Compression file.Compression
+	// MaxNodeBytes is the largest node that is read, uncompressed; 0 is
+	// DefaultMaxNodeBytes.
+	MaxNodeBytes int
+	// Cache holds nodes of this file. It may be shared by all trees of the file and
+	// by no other file's. nil: every node is read from the file.
+	Cache *Cache
+}
+
+// A Tree is a version of a tree: a root and how to read what is below. It is a value
+// that never changes. Modify makes a new version and leaves the old one readable for as
+// long as the file is there. Any number of goroutines may read; those that modify trees
+// of one file take turns, since a version that nobody commits is lost.
+//
+// Rows, keys and reductions that are returned must not be changed.
+type Tree struct {
+	chunks Chunks
+	root   Pointer
+	o      Options
+}
+
+// New returns the tree below root. Nothing is read yet.
+func New(c Chunks, root Pointer, o Options) Tree {
+	if o.Order == nil {
+		o.Order = TermOrder
+	}
+	if o.Reducer == nil {
+		o.Reducer = noReducer{}
+	}
+	if o.Policy == nil {
+		o.Policy = Compat
+	}
+	if o.ChunkSize <= 0 {
+		o.ChunkSize = DefaultChunkSize
+	}
+	if o.Fill <= 0 {
+		o.Fill = DefaultFill
+	}
+	if o.MaxNodeBytes <= 0 {
+		o.MaxNodeBytes = DefaultMaxNodeBytes
+	}
+	return Tree{c, root, o}
+}
+
+// Root returns the pointer to keep in a header.
+func (t Tree) Root() Pointer { return t.root }
+
+// fetch returns the node at p, which is parent's i-th child, or the root if there is no
+// parent, and says why it cannot be one. reuse, if not nil, is a node of the caller's
+// that may be filled. keep puts what was read into the cache.
+func (t *Tree) fetch(p Pointer, parent *node, i int, reuse *node, keep caching) (*node, error) {
+	n, err := t.load(p.Ptr, reuse, keep)
+	if err != nil || parent == nil {
+		return n, err
+	}
+	return n, t.fits(n, parent, i)
+}
+
+// fits says whether the keys of a child are those that its parent leads to.
+func (t *Tree) fits(n, parent *node, i int) error {
+	// The rows of a child are after those of its left neighbour and not after its
+	// own last key. That one may be greater than the true last key: separators are
+	// legal.
+	c, err := t.o.Order(n.rows[len(n.rows)-1].Key, parent.rows[i].Key)
+	if err != nil {
+		return err
+	}
+	if c > 0 {
+		return ErrLastKey
+	}
+	if i > 0 {
+		c, err := t.o.Order(parent.rows[i-1].Key, n.rows[0].Key)
+		if err != nil {
+			return err
+		}
+		if c > 0 {
+			return fmt.Errorf("%w: the first one belongs to the left of this node", ErrOrder)
+		}
+	}
+	return nil
+}
+
+// caching says whether a node that was read is put into the cache.
+type caching uint8
+
+const (
+	cacheInner caching = iota // of folds: leaves come once
+	cacheAll                  // of lookups and modifications
+)
+
+// load returns the node at ptr.
+func (t *Tree) load(ptr int64, reuse *node, keep caching) (*node, error) {
+	if n := t.o.Cache.get(ptr); n != nil {
+		return n, nil
+	}
+	if reuse == nil {
+		reuse = &node{}
+	}
+	if err := t.read(reuse, ptr); err != nil {
+		return nil, err
+	}
+	if keep == cacheAll || !reuse.leaf {
+		t.o.Cache.put(reuse)
+	}
+	return reuse, nil
+}
+
+// read fills n with the node at ptr. It uses n's own memory where that suffices.
+func (t *Tree) read(n *node, ptr int64) error {
+	packed, info, err := t.chunks.ReadChunk(n.packed[:0], ptr)
+	if err != nil {
+		return err
+	}
+	n.packed = packed
+	n.ptr, n.chunk = ptr, info.Size
+	if file.IsPlain(packed) {
+		if len(packed) > t.o.MaxNodeBytes {
+			return fmt.Errorf("%w: %d bytes, limit %d", file.ErrTooLarge, len(packed), t.o.MaxNodeBytes)
+		}
+		n.plain, n.packed = packed, n.plain
+	} else if n.plain, err = file.Decompress(n.plain[:0], packed, t.o.MaxNodeBytes); err != nil {
+		return err
+	}
+	return n.parse(t.o.Order)
+}
