@@ -113,6 +113,8 @@ func (l *Link) dispatch(msg []byte, tooDeep *reason) {
 		l.scan(msg, rest, tooDeep)
 	case string(name) == "scan_ack" && n == 3:
 		l.scanAck(msg, rest)
+	case string(name) == "scan_to" && n == 3:
+		l.scanTo(msg, rest)
 	case string(name) == "scan_stop" && n == 2:
 		if ref, _, err := etf.ReadRef(rest); err == nil {
 			l.closeStream(ref, scan.ErrStopped)

@@ -3,7 +3,7 @@ package server
 import (
 	"errors"
 	"math"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"scanode/etf"
@@ -22,8 +22,10 @@ type stream struct {
 	window *scan.Window
 	head   []byte // {scan_batch, Ref, … up to the binary's length; reused
 
-	watched sync.Once
-	unwatch func()
+	moved atomic.Pointer[etf.Pid] // the next consumer; nil if there is none
+
+	watching bool
+	unwatch  func()
 }
 
 // scan starts the scan {scan, From, Id, Opts}; b begins at From. The stream is
@@ -145,6 +147,44 @@ func (l *Link) scanAck(msg, b []byte) {
 	}
 }
 
+// scanTo handles {scan_to, Ref, Pid}; b begins at Ref.
+func (l *Link) scanTo(msg, b []byte) {
+	ref, b, err := etf.ReadRef(b)
+	if err != nil {
+		l.dropped(msg)
+		return
+	}
+	pid, _, err := etf.ReadPid(b)
+	if err != nil {
+		l.dropped(msg)
+		return
+	}
+	l.mu.Lock()
+	st := l.streams[ref]
+	l.mu.Unlock()
+	if st != nil {
+		st.moved.Store(&pid)
+	}
+}
+
+// deliver sends a message to the consumer. A new one takes over between two
+// messages, and the old one is told.
+func (st *stream) deliver(head, body []byte) error {
+	if pid := st.moved.Swap(nil); pid != nil {
+		msg := etf.AppendAtom(etf.AppendTupleHeader(nil, 2), "scan_moved")
+		if err := st.link.deliver(st.to, append(msg, st.ref...), nil); err != nil {
+			return err
+		}
+		st.to = address{pid: *pid}
+		if st.watching {
+			st.unwatch()
+			st.watching = false
+			st.watch()
+		}
+	}
+	return st.link.deliver(st.to, head, body)
+}
+
 func (st *stream) run(id int64, opts []byte) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -154,7 +194,7 @@ func (st *stream) run(id int64, opts []byte) {
 	defer func() { st.unwatch() }()
 	switch end, err := st.scan(id, opts); {
 	case err == nil:
-		_ = st.link.deliver(st.to, end, nil)
+		_ = st.deliver(end, nil)
 	case errors.Is(err, scan.ErrStopped) || errors.Is(err, errPeerGone):
 		// Nobody listens any more.
 	default:
@@ -193,14 +233,14 @@ func (st *stream) scan(id int64, opts []byte) (end []byte, err error) {
 
 // Batch sends {scan_batch, Ref, Bin}.
 func (st *stream) Batch(bin []byte) error {
-	return st.link.deliver(st.to, etf.AppendBinaryHeader(st.head, len(bin)), bin)
+	return st.deliver(etf.AppendBinaryHeader(st.head, len(bin)), bin)
 }
 
 // Progress sends {scan_progress, Ref, RowsRead}.
 func (st *stream) Progress(rowsRead int64) error {
 	st.watch()
 	msg := etf.AppendAtom(etf.AppendTupleHeader(nil, 3), "scan_progress")
-	return st.link.deliver(st.to, etf.AppendInt64(append(msg, st.ref...), rowsRead), nil)
+	return st.deliver(etf.AppendInt64(append(msg, st.ref...), rowsRead), nil)
 }
 
 // Blocked begins to watch the consumer.
@@ -210,9 +250,10 @@ func (st *stream) Blocked() { st.watch() }
 // ends within its first window of credit and its first second needs no watch:
 // it holds nothing up, and short queries are spared two messages.
 func (st *stream) watch() {
-	st.watched.Do(func() {
+	if !st.watching {
+		st.watching = true
 		st.unwatch = st.link.peer.Monitor(st.to.pid, func() { st.window.Close(errPeerGone) })
-	})
+	}
 }
 
 // endMessage is {scan_end, Ref, Map}.
@@ -242,5 +283,5 @@ func (st *stream) endMessage(totals scan.Totals, req scanRequest) ([]byte, error
 func (st *stream) fail(err error) {
 	msg := etf.AppendAtom(etf.AppendTupleHeader(nil, 3), "scan_error")
 	msg = reasonOf(err).append(append(msg, st.ref...))
-	_ = st.link.deliver(st.to, msg, nil)
+	_ = st.deliver(msg, nil)
 }

@@ -138,6 +138,72 @@ func TestScanEndsWithItsConsumer(t *testing.T) {
 	}
 }
 
+// TestScanMoves: a new consumer gets what was not sent yet, in order, and from then on
+// it is the one whose death ends the scan.
+func TestScanMoves(t *testing.T) {
+	b := attach(t, newServerIn(t, DefaultLimits))
+	id := b.fill(20, 1000)
+	ref := b.startScan(pid(5), id, opt("max_batch_bytes", int64(1)), opt("max_unacked_bytes", int64(1)))
+	var rows []string
+	take := func(from etf.Term) {
+		t.Helper()
+		msg := b.receive(from).(etf.Tuple)
+		if msg[0] != etf.Atom("scan_batch") || etftext.Format(msg[1]) != etftext.Format(ref) {
+			t.Fatalf("got %.100s", etftext.Format(msg))
+		}
+		rows = append(rows, batchRows(t, msg[2].([]byte))...)
+		b.send(etf.Tuple{etf.Atom("scan_ack"), ref, int64(len(msg[2].([]byte)))})
+	}
+	move := func(to etf.Pid) { b.send(etf.Tuple{etf.Atom("scan_to"), ref, to}) }
+	moved := func(from etf.Term) {
+		t.Helper()
+		if got, want := etftext.Format(b.receive(from)), etftext.Format(etf.Tuple{etf.Atom("scan_moved"), ref}); got != want {
+			t.Fatalf("got %.100s, want %s", got, want)
+		}
+	}
+	take(ref)
+	first := b.receive(ref).(etf.Tuple) // and now it waits
+	move(pid(6))
+	move(pid(7)) // nobody has heard of the move before
+	b.send(etf.Tuple{etf.Atom("scan_ack"), ref, int64(len(first[2].([]byte)))})
+	rows = append(rows, batchRows(t, first[2].([]byte))...)
+	moved(ref)
+	take(pid(7))
+	b.kill(pid(5))
+	take(pid(7))
+	move(pid(8))
+	for b.waiting(ref)+b.waiting(pid(7)) > 0 {
+		take(pid(7))
+	}
+	moved(pid(7))
+	for range 3 {
+		take(pid(8))
+	}
+	for i, row := range rows {
+		if want := fmt.Sprintf(`{<<"k%03d">>,`, i); row[:len(want)] != want {
+			t.Fatalf("row %d is %.20s", i, row)
+		}
+	}
+	b.killWatched(pid(8))
+	b.expectNoStreams(id)
+	move(pid(9)) // it is over
+	b.send(etf.Tuple{etf.Atom("scan_to"), ref, etf.Atom("x")})
+	b.send(etf.Tuple{etf.Atom("scan_to"), etf.Atom("x"), pid(1)})
+	b.expect(pid(1), get(id, "none"), "not_found")
+}
+
+// waiting counts the batches that have come and were not received.
+func (b *bean) waiting(to etf.Term) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, msg := range b.inbox[etftext.Format(to)] {
+		if msg.(etf.Tuple)[0] == etf.Atom("scan_batch") {
+			n++
+		}
+	}
+	return n
+}
+
 // expectNoStreams returns once the store has no streams and iterators.
 func (b *bean) expectNoStreams(id int64) {
 	b.t.Helper()

@@ -8,12 +8,11 @@
 %% Each call and each scan has one reference, which is the monitor, the alias that is answered to, and the mark behind which the receives look
 %% for messages: what was in the caller's mailbox before is not looked at. The compiler sees this only where the reference is made and used in one
 %% module and every clause of a receive names it; compile with recv_opt_info after a change here. Messages of others that arrive during a long scan are
-%% not looked at either, as its batches come from a process of its own, {@link scanode_relay}, which is asked with a new reference each time.
-%%
-%% A scan that has few rows by its limit does without: there the reference is an alias and the monitor on Via.
+%% not looked at either: from its second batch on they come by way of a process of its own, {@link scanode_relay}, which is asked with a new reference each
+%% time. A scan that has few rows by its limit does without.
 %%
 %% Aliases exist from OTP 24 on (aliases/0). Before, the reference is a plain monitor, and what the program sent before it knew that nobody waits any
-%% more (the late reply after a time-out, a batch on its way when a fold of few rows was left) stays in the mailbox.
+%% more (the late reply after a time-out, a batch on its way when a fold was left at once) stays in the mailbox.
 -module(scanode_link).
 
 -export([call/3, scan/6, start/4, next/4, quit/2]).
@@ -46,7 +45,7 @@
 -define(LONG_MAILBOX, 1000).
 
 %% [alias | Ref] is improper by design of OTP.
--dialyzer({no_improper_lists, [call/3, short/6]}).
+-dialyzer({no_improper_lists, [call/3, scan/6]}).
 
 %% @doc One call. Timeout is in milliseconds; a reply that comes later vanishes.
 -spec call(via(), term(), timeout()) -> outcome().
@@ -105,33 +104,32 @@ await(Via, Ref, Timeout) ->
 %% way this is left, through an exception of Batch too, the scan is over and none of its messages is or comes in the mailbox.
 -spec scan(via(), db_id(), map(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> complete(Acc) | {error, scanode:reason()}.
 scan(Via, Id, Opts, Timeout, Batch, Acc) ->
-    case {reachable(Via), is_short(Opts)} of
-        {{false, Reason}, _} -> {error, Reason};
-        {true, true} -> short(Via, Id, Opts, Timeout, Batch, Acc);
-        {true, false} -> long(Via, Id, Opts, Timeout, Batch, Acc)
+    case {reachable(Via), aliases()} of
+        {{false, Reason}, _} ->
+            {error, Reason};
+        {true, true} ->
+            Ref = erlang:monitor(item_type(Via), Via, [{alias, demonitor}]),
+            run(Via, [alias | Ref], Ref, {Id, Opts}, Timeout, Batch, Acc);
+        {true, false} ->
+            Ref = erlang:monitor(item_type(Via), Via),
+            run(Via, Ref, Ref, {Id, Opts}, Timeout, Batch, Acc)
     end.
 
 -spec is_short(map()) -> boolean().
 is_short(#{limit := Limit}) when is_integer(Limit), Limit > 0, Limit =< ?SHORT_ROWS -> true;
 is_short(_) -> false.
 
-%% The program sends to this process.
--spec short(via(), db_id(), map(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> complete(Acc) | {error, scanode:reason()}.
-short(Via, Id, Opts, Timeout, Batch, Acc) ->
-    case aliases() of
-        true ->
-            Ref = erlang:monitor(item_type(Via), Via, [{alias, demonitor}]),
-            run(Via, [alias | Ref], Ref, {Id, Opts}, Timeout, Batch, Acc);
-        false ->
-            Ref = erlang:monitor(item_type(Via), Via),
-            run(Via, Ref, Ref, {Id, Opts}, Timeout, Batch, Acc)
-    end.
-
+%% The program sends to this process, for the time being.
 -spec run(via(), address(), reference(), {db_id(), map()}, timeout(), fun((binary(), Acc) -> Acc), Acc) -> complete(Acc) | {error, scanode:reason()}.
 run(Via, To, Ref, {Id, Opts}, Timeout, Batch, Acc0) ->
+    Stage =
+        case is_short(Opts) of
+            true -> stays;
+            false -> first
+        end,
     case send(Via, {scan, {self(), To}, Id, Opts}, Timeout) of
         ok ->
-            try consume(Via, Ref, Timeout, Batch, Acc0) of
+            try consume(Stage, Via, Ref, Timeout, Batch, Acc0) of
                 {error, timeout} ->
                     ok = leave(Via, Ref),
                     {error, timeout};
@@ -148,37 +146,13 @@ run(Via, To, Ref, {Id, Opts}, Timeout, Batch, Acc0) ->
             {error, Reason}
     end.
 
-%% The program sends to a relay. Until that says otherwise it passes everything on, and this is as the short way.
--spec long(via(), db_id(), map(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> complete(Acc) | {error, scanode:reason()}.
-long(Via, Id, Opts, Timeout, Batch, Acc0) ->
-    Ref = erlang:monitor(item_type(Via), Via),
-    Relay = scanode_relay:start(Via, Ref),
-    case send(Via, {scan, {Relay, Ref}, Id, Opts}, Timeout) of
-        ok ->
-            try consume(Via, Ref, Timeout, Batch, Acc0) of
-                {ok, _, _} = Complete ->
-                    %% The relay has nothing more to say.
-                    true = erlang:demonitor(Ref, [flush]),
-                    Complete;
-                {error, _} = Error ->
-                    ok = abandon(Via, Relay, Ref),
-                    Error
-            catch
-                Class:Reason:Stack ->
-                    ok = abandon(Via, Relay, Ref),
-                    erlang:raise(Class, Reason, Stack)
-            end;
-        {error, Reason} ->
-            ok = abandon(Via, Relay, Ref),
-            {error, Reason}
-    end.
-
 %% @doc Starts a scan whose batches are asked for, by next/4 and the calling process. No message of it comes unasked.
 -spec start(via(), db_id(), map(), timeout()) -> {ok, {pid(), reference()}} | {error, scanode:reason()}.
 start(Via, Id, Opts, Timeout) ->
     case reachable(Via) of
         true ->
-            {Relay, Ref} = scanode_relay:start_asked(Via),
+            Ref = make_ref(),
+            Relay = scanode_relay:start(Via, Ref),
             case send(Via, {scan, {Relay, Ref}, Id, Opts}, Timeout) of
                 ok ->
                     {ok, {Relay, Ref}};
@@ -229,33 +203,52 @@ quit(Via, {Relay, Ref}) ->
     ok = stop(Via, Ref),
     scanode_relay:stop(Relay).
 
-%% Ends a long scan that is not over, perhaps.
--spec abandon(via(), pid(), reference()) -> ok.
-abandon(Via, Relay, Ref) ->
-    ok = stop(Via, Ref),
-    ok = scanode_relay:stop(Relay),
-    forget(Ref).
+-type stage() :: first | second | stays | pid().
+%% Which batch is awaited; that of a scan that stays with this process; or, once this process has had it moved there, the relay.
 
--spec consume(via(), reference(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> complete(Acc) | {error, scanode:reason()}.
-consume(Via, Ref, Timeout, Batch, Acc) ->
+-spec consume(stage(), via(), reference(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> complete(Acc) | {error, scanode:reason()}.
+consume(Stage, Via, Ref, Timeout, Batch, Acc) ->
     receive
+        {scan_batch, Ref, Bin} when Stage =:= second ->
+            move(Bin, Via, Ref, Timeout, Batch, Acc);
         {scan_batch, Ref, Bin} ->
             case take(Bin, Via, Ref, Timeout, Batch, Acc) of
-                {ok, Folded} -> consume(Via, Ref, Timeout, Batch, Folded);
+                {ok, Folded} when Stage =:= first -> consume(second, Via, Ref, Timeout, Batch, Folded);
+                {ok, Folded} -> consume(Stage, Via, Ref, Timeout, Batch, Folded);
                 {error, Reason} -> {error, Reason}
             end;
         {scan_progress, Ref, _RowsRead} ->
-            consume(Via, Ref, Timeout, Batch, Acc);
+            consume(Stage, Via, Ref, Timeout, Batch, Acc);
         {scan_end, Ref, Facts} ->
             {ok, Acc, Facts};
         {scan_error, Ref, Reason} ->
             {error, Reason};
-        {scan_relay, Ref, Relay} ->
-            fetch(Via, Relay, Ref, Timeout, Batch, Acc);
+        {scan_moved, Ref} ->
+            fetch(Via, Stage, Ref, Timeout, Batch, Acc);
         {'DOWN', Ref, _, _, _} ->
             {error, down(Via)}
     after Timeout ->
         {error, timeout}
+    end.
+
+%% There is a second batch: the scan is long. What the program has sent until it hears of the relay still comes here, and is followed by scan_moved, or by
+%% the end.
+-spec move(binary(), via(), reference(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> complete(Acc) | {error, scanode:reason()}.
+move(Bin, Via, Ref, Timeout, Batch, Acc) ->
+    Relay = scanode_relay:start(Via, Ref),
+    try
+        %% Where this does not get through, for another reason than time, the DOWN is on its way.
+        case send(Via, {scan_to, Ref, Relay}, Timeout) of
+            {error, timeout} ->
+                {error, timeout};
+            _ ->
+                case take(Bin, Via, Ref, Timeout, Batch, Acc) of
+                    {ok, Folded} -> consume(Relay, Via, Ref, Timeout, Batch, Folded);
+                    {error, Reason} -> {error, Reason}
+                end
+        end
+    after
+        ok = scanode_relay:stop(Relay)
     end.
 
 %% From here on the relay is asked. The scan is long enough for the caller's mailbox to matter: every garbage collection, and the rows make many, looks
@@ -320,7 +313,7 @@ flush(Ref) ->
         {scan_progress, Ref, _} -> flush(Ref);
         {scan_end, Ref, _} -> flush(Ref);
         {scan_error, Ref, _} -> flush(Ref);
-        {scan_relay, Ref, _} -> flush(Ref)
+        {scan_moved, Ref} -> flush(Ref)
     after 0 ->
         ok
     end.

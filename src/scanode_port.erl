@@ -248,7 +248,7 @@ words() ->
     %% erlfmt-ignore
     [port, hello, ending, log, monitor, demonitor, version, protocol, debug, info, notice, warning, error,
      ok, not_found, rejected, unknown, applied, alias,
-     scan_batch, scan_progress, scan_end, scan_error, rows_read, rows, batches, continuation, bytes, credit_waits, engine_us, credit_us, send_us,
+     scan_batch, scan_progress, scan_moved, scan_end, scan_error, rows_read, rows, batches, continuation, bytes, credit_waits, engine_us, credit_us, send_us,
      filter, outcome, all, none, depends, key, fields, every_row, matching_rows, extractors, etf, msgpack, undefined,
      '=', '!=', '<', '=<', '>', '>=', and_, or_, not_, is_null, in, between, prefix, match, field, const,
      varchar, sint64, timestamp, double, boolean, any, infinity, kv, keys, terms, cells, select,

@@ -5,21 +5,15 @@
 %% since the fold began. The answer to a question of {@link fetch/3} bears a reference made for this question, and the receive looks at nothing older.
 %%
 %% ```
-%% program ──{scan_batch, Ref, Bin}──► relay ──as it is, the first few──► fold
-%%                                       ◄──{fetch, Fold, Tag}──           from {scan_relay, Ref, Relay} on
-%%                                       ──{Tag, [Message]}──►
+%% program ──{scan_batch, Ref, Bin}──► relay ◄──{fetch, Fold, Tag}── fold
+%%                                           ──{Tag, [Message]}──►
 %% '''
-%%
-%% The first few are passed on unasked: a short scan pays for one hop and not for two more.
 %%
 %% A relay ends after it has given out the scan's last message, with the fold's process, and with the program or the connection to it; the scan ends with
 %% the relay. It keeps what the credit of the scan allows and one progress message.
 -module(scanode_relay).
 
--export([start/2, start_asked/1, fetch/3, stop/1]).
-
-%% How many messages are passed on unasked. Each is one that receives look at while the fold has a long mailbox.
--define(UNASKED, 4).
+-export([start/2, fetch/3, stop/1]).
 
 %% How often, in milliseconds, a fold that waits sees for itself whether the program is there.
 -define(LOOK_MS, 1000).
@@ -28,32 +22,19 @@
     ref :: reference(),
     fold :: pid(),
     fold_monitor :: reference(),
-    via :: scanode_link:via(),
-    via_monitor :: reference() | undefined
+    via_monitor :: reference()
 }).
 
-%% @doc Starts a relay for the calling process. Ref is the scan's reference and the calling process's monitor on Via. The scan's messages are to be sent
-%% to the relay.
+%% @doc Starts a relay for the calling process and the scan Ref, whose messages are to be sent to the relay.
 -spec start(scanode_link:via(), reference()) -> pid().
 start(Via, Ref) ->
     Fold = self(),
+    Init = fun() ->
+        FoldMonitor = erlang:monitor(process, Fold),
+        gather([], #state{ref = Ref, fold = Fold, fold_monitor = FoldMonitor, via_monitor = scanode_link:monitor_via(Via)})
+    end,
     %% Binaries that were given out are garbage; without old ones they are freed at the next collection.
-    erlang:spawn_opt(fun() -> init(Fold, Via, Ref) end, [{fullsweep_after, 0}]).
-
-%% @doc Starts a relay for the calling process that says nothing unasked.
--spec start_asked(scanode_link:via()) -> {pid(), reference()}.
-start_asked(Via) ->
-    Fold = self(),
-    Ref = make_ref(),
-    Relay = erlang:spawn_opt(
-        fun() ->
-            FoldMonitor = erlang:monitor(process, Fold),
-            Monitor = scanode_link:monitor_via(Via),
-            gather([], #state{ref = Ref, fold = Fold, fold_monitor = FoldMonitor, via = Via, via_monitor = Monitor})
-        end,
-        [{fullsweep_after, 0}]
-    ),
-    {Relay, Ref}.
+    erlang:spawn_opt(Init, [{fullsweep_after, 0}]).
 
 %% @doc The messages that have come, in order, at least one. Waits for it for Timeout milliseconds; after a timeout the relay must be stopped.
 -spec fetch(pid(), reference(), timeout()) -> {ok, [tuple(), ...]} | down | timeout.
@@ -114,28 +95,6 @@ stop(Relay) ->
     _ = exit(Relay, kill),
     receive
         {'DOWN', Monitor, _, _, _} -> ok
-    end.
-
--spec init(pid(), scanode_link:via(), reference()) -> ok.
-init(Fold, Via, Ref) ->
-    FoldMonitor = erlang:monitor(process, Fold),
-    pass_on(?UNASKED, #state{ref = Ref, fold = Fold, fold_monitor = FoldMonitor, via = Via}).
-
--spec pass_on(non_neg_integer(), #state{}) -> ok.
-pass_on(0, #state{ref = Ref, fold = Fold, via = Via} = State) ->
-    Monitor = scanode_link:monitor_via(Via),
-    _ = Fold ! {scan_relay, Ref, self()},
-    gather([], State#state{via_monitor = Monitor});
-pass_on(Left, #state{fold = Fold} = State) ->
-    case next(State) of
-        over ->
-            ok;
-        Message ->
-            _ = Fold ! Message,
-            case is_last(Message) of
-                true -> ok;
-                false -> pass_on(Left - 1, State)
-            end
     end.
 
 %% Nobody has asked yet. Messages in the reverse of their order.
