@@ -2,7 +2,7 @@ package storage
 
 import "errors"
 
-// Errors of Open.
+// Errors of Open, Destroy and Repair.
 var (
 	// ErrMissing: there is no store in the directory and CreateIfMissing is
 	// false.

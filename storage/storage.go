@@ -9,6 +9,26 @@ type Engine interface {
 	// nothing open and no lock behind, and creates nothing in a directory that
 	// is not a store.
 	Open(dir string, o Options) (Store, error)
+	// Destroy removes the store in dir, and dir itself if nothing else is in it.
+	// Files that are not a store's stay. A missing directory, or one without a
+	// store, is fine. Errors wrap ErrLocked when the store is open, and ErrForeign
+	// when the directory holds something else; anything else is a failure of the
+	// disk. One that was cut short is finished by the next Open or Destroy: a
+	// store is there whole or not at all.
+	Destroy(dir string) error
+	// Repair reads what can be read of the store in dir, damaged or not, and puts
+	// a fresh store with these rows into its place. What was there is kept in a
+	// directory inside it. A missing directory is fine. Errors are those of
+	// Destroy, and ErrCorrupt when nothing says how to read the rows; after one the
+	// store is what it was. It takes room for the rows twice.
+	Repair(dir string) (Repaired, error)
+}
+
+// Repaired says what Repair did.
+type Repaired struct {
+	Rows  int64    // in the store now
+	Lost  []string // what could not be read, one thing each; empty if everything could
+	Aside string   // the directory that holds the old files; empty if there was no store
 }
 
 // Options says how a store is opened.
@@ -49,6 +69,10 @@ type Store interface {
 	// must not exist and lies on the same file system. The copy opens as a
 	// store of its own.
 	Checkpoint(dir string) error
+	// IsEmpty reports whether the store has no row, as of some moment during the
+	// call. It does not read what is there, but may have to pass over what was
+	// deleted since deletions were last cleaned up.
+	IsEmpty() (bool, error)
 	// EstimateBytes returns about how much of the disk the keys of r take.
 	// What is in memory only may be missing. It reads little.
 	EstimateBytes(r Range) (int64, error)
@@ -139,4 +163,10 @@ type Stats struct {
 	ReadErrors  int64  // blocks that could not be read since open
 	Parked      bool   // the store refuses work, see ErrParked
 	Text        string // the engine's own report, several lines
+
+	LevelFiles      []int64 // table files of each level; empty for engines without levels
+	TableBytes      int64   // bytes of the table files: rows, indexes and filters
+	BlockCacheBytes int64   // in the block cache, which all stores of the engine share
+	FileCacheBytes  int64   // of what is kept in memory of open table files, shared too
+	Table           string  // a table of the levels, for people: a line each
 }

@@ -22,6 +22,7 @@ func (s *store) Close() error {
 	if before == stateClosed {
 		return failed(storage.ErrClosed)
 	}
+	close(s.closing)
 	quiet := s.bounded(func() {
 		s.calls.Lock() // once nobody is in, nobody comes in
 		s.calls.Unlock()
@@ -41,6 +42,7 @@ func (s *store) Close() error {
 			_ = sn.release() // its owner may have been faster
 		}
 	})
+	s.ops.printf("closed")
 
 	safe := false // whether what can fail from here on loses nothing
 	if quiet && s.cause() == nil {
@@ -153,6 +155,7 @@ func (s *store) tidy() {
 
 // part gives the directory back while pebble stays open for iterators.
 func (s *store) part() error {
+	s.bounded(s.ops.flush)
 	s.fence.barrier()
 	s.fence.synced.close(s.cause() == nil)
 	err := s.fence.unlock()
@@ -187,6 +190,7 @@ func (s *store) finish() error {
 // release gives back what the fence holds: the directory, and files that pebble
 // left open.
 func (s *store) release() error {
+	s.bounded(s.ops.flush)
 	s.fence.barrier()
 	s.fence.synced.close(s.cause() == nil)
 	err := s.fence.unlock()

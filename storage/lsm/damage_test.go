@@ -168,7 +168,7 @@ func flippedBits(t *testing.T, d *damaged) {
 	for _, name := range d.files {
 		path := "/db/" + name
 		size := sizeOf(t, d.mem, path)
-		if size == 0 {
+		if size == 0 || name == logFileName { // LOG is never synced, so the copy has none
 			continue
 		}
 		for range 12 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -42,6 +43,8 @@ type Config struct {
 	// 0 means 1000. Logs, manifests and directories (about eight descriptors
 	// a store) come on top.
 	MaxOpenFiles int
+	// Now is the clock by which rows expire; nil means time.Now.
+	Now func() time.Time
 	// FS is the file system; nil means the operating system's.
 	FS vfs.FS
 	// Logger receives the engine's log lines, one call a line, from any
@@ -53,6 +56,7 @@ type Config struct {
 // Engine opens LSM stores. It is used from any number of goroutines.
 type Engine struct {
 	fs        vfs.FS
+	now       func() time.Time
 	log       func(Level, string)
 	cache     *pebble.Cache
 	fileCache *pebble.FileCache
@@ -78,6 +82,9 @@ func New(c Config) *Engine {
 	if c.MaxOpenFiles <= 0 {
 		c.MaxOpenFiles = 1000
 	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
 	if c.FS == nil {
 		c.FS = vfs.Default
 	}
@@ -87,6 +94,7 @@ func New(c Config) *Engine {
 	m := newMemory(c.MemoryBytes, c.CacheBytes)
 	return &Engine{
 		fs:        c.FS,
+		now:       c.Now,
 		log:       c.Logger,
 		cache:     pebble.NewCache(m.cacheBytes),
 		fileCache: pebble.NewFileCache(fileCacheShards, c.MaxOpenFiles),
@@ -119,8 +127,14 @@ func (e *Engine) Open(dir string, o storage.Options) (storage.Store, error) {
 }
 
 func (e *Engine) openDir(dir string, set settings, o storage.Options) (*store, error) {
-	if err := e.permit(dir, o); err != nil {
+	f, err := e.permit(dir, o)
+	if err != nil {
 		return nil, err
+	}
+	if f.place != placeStore {
+		if err := notTiered(e.fs, dir, []string{set.tiers.fast, set.tiers.slow}); err != nil {
+			return nil, err
+		}
 	}
 	if err := notInside(e.fs, dir); err != nil {
 		return nil, err
@@ -130,8 +144,7 @@ func (e *Engine) openDir(dir string, set settings, o storage.Options) (*store, e
 			return nil, err
 		}
 	}
-	dir, err := e.register(dir)
-	if err != nil {
+	if dir, err = e.register(dir); err != nil {
 		return nil, err
 	}
 	s := newStore(e, dir)
@@ -140,21 +153,24 @@ func (e *Engine) openDir(dir string, set settings, o storage.Options) (*store, e
 		return nil, err
 	}
 	s.fence.opening.Store(false)
+	s.ops.printf("opened; write buffer %d bytes", s.bufferBytes)
+	if s.expiry.limit > 0 {
+		go s.sweeper()
+	}
 	return s, nil
 }
 
-// permit says whether the options allow to open what is in dir.
-func (e *Engine) permit(dir string, o storage.Options) error {
-	p, err := look(e.fs, dir)
+// permit finds out what is in dir and whether the options allow to open it.
+func (e *Engine) permit(dir string, o storage.Options) (found, error) {
+	f, err := look(e.fs, dir)
 	switch {
 	case err != nil:
-		return err
-	case p == placeStore && o.ErrorIfExists:
-		return storage.ErrExists
-	case p != placeStore && !o.CreateIfMissing:
-		return storage.ErrMissing
+	case f.place == placeStore && o.ErrorIfExists:
+		err = storage.ErrExists
+	case f.place != placeStore && !o.CreateIfMissing:
+		err = storage.ErrMissing
 	}
-	return nil
+	return f, err
 }
 
 // start locks the directory of s and opens pebble in it. On an error discard
@@ -164,15 +180,28 @@ func (e *Engine) start(s *store, set settings, o storage.Options) error {
 	if s.lock, err = pebble.LockDirectory(s.dir, s.fence); err != nil {
 		return lockError(err)
 	}
-	// Another process may have been faster than the lock.
-	if err := e.permit(s.dir, o); err != nil {
+	if err := resume(e.fs, s.dir); err != nil {
 		return err
 	}
-	if _, err := e.fs.Stat(e.fs.PathJoin(s.dir, markerName)); err != nil {
-		if err := writeMarker(e.fs, s.dir); err != nil {
+	// Another process may have been faster than the lock.
+	f, err := e.permit(s.dir, o)
+	if err != nil {
+		return err
+	}
+	if s.expiry, err = expiryOf(set, f, e.now); err != nil {
+		return err
+	}
+	s.wholeFile = set.wholeFile
+	if f.place == placeMissing {
+		if err := writeMarker(e.fs, s.dir, s.expiry.timed); err != nil {
 			return err
 		}
 	}
+	return e.startPebble(s, set)
+}
+
+// startPebble opens pebble in the directory of s, which is locked and ours.
+func (e *Engine) startPebble(s *store, set settings) error {
 	if err := s.fence.synced.open(e.fs, e.fs.PathJoin(s.dir, syncedName)); err != nil {
 		return err
 	}
@@ -189,6 +218,9 @@ func (e *Engine) start(s *store, set settings, o storage.Options) error {
 		s.db = db
 	} else {
 		err = nil // still pebble's; the cause tells
+	}
+	if err == nil && set.paranoid {
+		err = s.verify()
 	}
 	// ErrParked is for those who have a store.
 	if p := s.parkErr.Load(); p != nil {

@@ -49,11 +49,13 @@ func (i *iter) ready() bool {
 		i.end()
 	}
 	i.done = i.it == nil && i.err == nil
-	return i.it != nil && i.err == nil
+	i.moving = i.it != nil && i.err == nil
+	return i.moving
 }
 
 // landed ends such a call.
 func (i *iter) landed(ok bool) bool {
+	i.moving = false
 	if i.valid = ok; ok {
 		return true
 	}
@@ -95,6 +97,9 @@ func (i *iter) closeSafely(it *pebble.Iterator) (err error) {
 // stopped ends a positioning call that found no key.
 func (i *iter) stopped() bool {
 	i.valid = false
+	if i.it == nil || i.err != nil {
+		return false // the store ended on the way
+	}
 	if err := i.it.Error(); err != nil {
 		i.err = i.s.translate(err)
 		return false
@@ -122,7 +127,7 @@ func (i *iter) First() bool {
 		return false
 	}
 	defer i.failed()
-	return i.landed(i.it.First())
+	return i.landed(i.it.First() && i.forward())
 }
 
 // Last implements storage.Iter.
@@ -131,7 +136,7 @@ func (i *iter) Last() bool {
 		return false
 	}
 	defer i.failed()
-	return i.landed(i.it.Last())
+	return i.landed(i.it.Last() && i.backward())
 }
 
 // SeekGE implements storage.Iter.
@@ -140,7 +145,7 @@ func (i *iter) SeekGE(key []byte) bool {
 		return false
 	}
 	defer i.failed()
-	return i.landed(i.it.SeekGE(i.sought(key)))
+	return i.landed(i.it.SeekGE(i.sought(key)) && i.forward())
 }
 
 // sought returns the stored form of key.
@@ -158,7 +163,7 @@ func (i *iter) SeekLT(key []byte) bool {
 		return false
 	}
 	defer i.failed()
-	return i.landed(i.it.SeekLT(i.sought(key)))
+	return i.landed(i.it.SeekLT(i.sought(key)) && i.backward())
 }
 
 // Next implements storage.Iter.
@@ -171,7 +176,7 @@ func (i *iter) Next() bool {
 	}
 	i.moving = true
 	defer i.failed()
-	ok := i.it.Next()
+	ok := i.it.Next() && i.forward()
 	i.moving = false
 	return ok || i.stopped()
 }
@@ -186,7 +191,7 @@ func (i *iter) Prev() bool {
 	}
 	i.moving = true
 	defer i.failed()
-	ok := i.it.Prev()
+	ok := i.it.Prev() && i.backward()
 	i.moving = false
 	return ok || i.stopped()
 }
@@ -214,7 +219,42 @@ func (i *iter) Value() []byte {
 		i.err = i.s.translate(err)
 		return nil
 	}
+	if i.s.expiry.timed {
+		if len(v) < timeBytes {
+			i.valid = false
+			i.s.corruptBlocks.Add(1)
+			i.err = failed(errNoTime)
+			return nil
+		}
+		return v[timeBytes:]
+	}
 	return v
+}
+
+// forward passes over expired rows, and reports whether there is another behind
+// them. It and backward are called with pebble on a row.
+func (i *iter) forward() bool { return i.s.expiry.limit == 0 || i.pass(i.it.Next) }
+
+// backward is forward in the other direction.
+func (i *iter) backward() bool { return i.s.expiry.limit == 0 || i.pass(i.it.Prev) }
+
+// pass steps on until a row is not expired. One that cannot be read ends it, so
+// that Value says so.
+func (i *iter) pass(step func() bool) bool {
+	cutoff := i.s.expiry.cutoff()
+	for {
+		v, err := i.it.ValueAndErr()
+		if written, ok := timeOf(v); err != nil || !ok || written > cutoff {
+			return true
+		}
+		if i.s.state.Load() != stateLive {
+			i.end() // in a closed store it gives pebble's iterator back
+			return false
+		}
+		if !step() {
+			return false
+		}
+	}
 }
 
 // Err implements storage.Iter. A walk that came to its end before the store was

@@ -37,7 +37,7 @@ func FuzzStoredKey(f *testing.F) {
 // its values make.
 func FuzzParseMarker(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
-		engine, format, ok := parseMarker(b)
+		engine, format, _, ok := parseMarker(b)
 		if !ok {
 			return
 		}

@@ -20,6 +20,12 @@ import (
 //	engine lsm
 //	format 1
 //
+// or, when its values carry the time of their writing, with three:
+//
+//	engine lsm
+//	format 2
+//	values timed
+//
 // It is written, by rename, before pebble writes its first file and never
 // changed. Without it only names that a crash before the rename can leave are
 // tolerated; anything else means that the directory is somebody else's.
@@ -27,7 +33,9 @@ const (
 	markerName    = "SCANODE"
 	markerTmpName = "SCANODE.tmp"
 	lockName      = "LOCK"
-	formatVersion = 1
+	formatPlain   = 1
+	formatTimed   = 2 // the newest this program knows
+	timedLine     = "values timed"
 	maxMarkerSize = 4096
 )
 
@@ -40,29 +48,35 @@ const (
 	placeStore                   // a complete store of ours
 )
 
+// found is what look finds in a directory.
+type found struct {
+	place place
+	timed bool // the values of the store carry times
+}
+
 // look finds out what dir is, reading only. Errors wrap ErrForeign or
 // ErrCorrupt; anything else is the disk's.
-func look(fsys vfs.FS, dir string) (place, error) {
+func look(fsys vfs.FS, dir string) (found, error) {
 	info, err := fsys.Stat(dir)
 	if isNotExist(err) {
-		return placeMissing, notDangling(fsys, dir)
+		return found{}, notDangling(fsys, dir)
 	}
 	if err != nil {
-		return 0, err
+		return found{}, err
 	}
 	if !info.IsDir() {
-		return 0, fmt.Errorf("%w: it is a file, not a directory", storage.ErrForeign)
+		return found{}, fmt.Errorf("%w: it is a file, not a directory", storage.ErrForeign)
 	}
 	names, err := fsys.List(dir)
 	if err != nil {
-		return 0, err
+		return found{}, err
 	}
 	has := make(map[string]bool, len(names))
 	foreign := ""
 	for _, name := range names {
 		has[name] = true
 		switch name {
-		case markerName, markerTmpName, lockName, "lost+found":
+		case markerName, markerTmpName, lockName, journalDestroy, "lost+found":
 		default:
 			if foreign == "" || name < foreign {
 				foreign = name
@@ -70,19 +84,26 @@ func look(fsys vfs.FS, dir string) (place, error) {
 		}
 	}
 	if !has[markerName] {
-		switch {
-		case has["CURRENT"]:
-			return 0, fmt.Errorf("%w: it is a LevelDB or RocksDB directory (CURRENT, but no %s); import it instead",
-				storage.ErrForeign, markerName)
-		case foreign != "":
-			return 0, fmt.Errorf("%w: it holds %q, but no %s", storage.ErrForeign, foreign, markerName)
+		if what := levelDB(names); what != "" {
+			return found{}, importInstead(what)
 		}
-		return placeMissing, nil
+		if foreign != "" {
+			return found{}, fmt.Errorf("%w: it holds %q, but no %s", storage.ErrForeign, foreign, markerName)
+		}
+		return found{}, nil
 	}
-	if err := checkMarker(fsys, fsys.PathJoin(dir, markerName)); err != nil {
-		return 0, err
+	timed, err := checkMarker(fsys, fsys.PathJoin(dir, markerName))
+	if err != nil {
+		return found{}, err
 	}
-	return finished(names)
+	switch journalOf(has) {
+	case journalDestroy:
+		return found{}, nil
+	case journalAside, journalIn:
+		return found{placeStore, timed}, nil
+	}
+	place, err := finished(names)
+	return found{place, timed}, err
 }
 
 // notDangling returns an error that wraps ErrForeign when path, or a directory
@@ -155,54 +176,74 @@ func finished(names []string) (place, error) {
 	return placeUnfinished, nil
 }
 
-// checkMarker reads a marker and says whether this engine can open the store.
-func checkMarker(fsys vfs.FS, path string) error {
+// checkMarker reads a marker and says whether this engine can open the store, and
+// whether its values carry times.
+func checkMarker(fsys vfs.FS, path string) (timed bool, err error) {
+	b, err := readSmall(fsys, path)
+	if err != nil {
+		return false, err
+	}
+	engine, format, rest, ok := parseMarker(b)
+	switch {
+	case !ok:
+		return false, fmt.Errorf("%w: %s cannot be read", storage.ErrCorrupt, markerName)
+	case engine != Name:
+		return false, fmt.Errorf("%w: it is a store of engine %q", storage.ErrForeign, engine)
+	case format > formatTimed:
+		return false, fmt.Errorf("%w: its format %d is newer than this program, which knows %d",
+			storage.ErrForeign, format, formatTimed)
+	// A flipped bit in the number must not make values out of times.
+	case (format == formatTimed) != (rest == timedLine+"\n"):
+		return false, fmt.Errorf("%w: %s says format %d and %q", storage.ErrCorrupt, markerName, format, plain(rest))
+	}
+	return format == formatTimed, nil
+}
+
+// readSmall reads a file of at most maxMarkerSize bytes, or a little more of a
+// larger one.
+func readSmall(fsys vfs.FS, path string) ([]byte, error) {
 	f, err := fsys.Open(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxMarkerSize+1))
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
-	if err != nil {
-		return err
-	}
-	engine, format, ok := parseMarker(b)
-	switch {
-	case !ok:
-		return fmt.Errorf("%w: %s cannot be read", storage.ErrCorrupt, markerName)
-	case engine != Name:
-		return fmt.Errorf("%w: it is a store of engine %q", storage.ErrForeign, engine)
-	case format > formatVersion:
-		return fmt.Errorf("%w: its format %d is newer than this program, which knows %d",
-			storage.ErrForeign, format, formatVersion)
-	}
-	return nil
+	return b, err
 }
 
-// parseMarker reads the two lines of a marker. Lines after them are a newer
-// format's business.
-func parseMarker(b []byte) (engine string, format uint64, ok bool) {
+// parseMarker reads the two lines of a marker. Lines after them are the format's
+// business.
+func parseMarker(b []byte) (engine string, format uint64, rest string, ok bool) {
 	if len(b) > maxMarkerSize {
-		return "", 0, false
+		return "", 0, "", false
 	}
-	first, rest, ok1 := bytes.Cut(b, []byte("\n"))
-	second, _, ok2 := bytes.Cut(rest, []byte("\n"))
+	first, more, ok1 := bytes.Cut(b, []byte("\n"))
+	second, more, ok2 := bytes.Cut(more, []byte("\n"))
 	name, ok3 := strings.CutPrefix(string(first), "engine ")
 	number, ok4 := strings.CutPrefix(string(second), "format ")
 	format, err := strconv.ParseUint(number, 10, 32)
-	return name, format, ok1 && ok2 && ok3 && ok4 && name != "" && err == nil && format > 0
+	return name, format, string(more), ok1 && ok2 && ok3 && ok4 && name != "" && err == nil && format > 0
 }
 
 // writeMarker makes dir ours.
-func writeMarker(fsys vfs.FS, dir string) (err error) {
-	tmp := fsys.PathJoin(dir, markerTmpName)
+func writeMarker(fsys vfs.FS, dir string, timed bool) error {
+	text := fmt.Sprintf("engine %s\nformat %d\n", Name, formatPlain)
+	if timed {
+		text = fmt.Sprintf("engine %s\nformat %d\n%s\n", Name, formatTimed, timedLine)
+	}
+	return writeWhole(fsys, dir, markerTmpName, markerName, text)
+}
+
+// writeWhole writes a file durably, all of it or nothing.
+func writeWhole(fsys vfs.FS, dir, tmpName, name, text string) error {
+	tmp := fsys.PathJoin(dir, tmpName)
 	f, err := fsys.Create(tmp, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
-	if _, err = fmt.Fprintf(f, "engine %s\nformat %d\n", Name, formatVersion); err == nil {
+	if _, err = io.WriteString(f, text); err == nil {
 		err = f.Sync()
 	}
 	if cerr := f.Close(); err == nil {
@@ -211,7 +252,7 @@ func writeMarker(fsys vfs.FS, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := fsys.Rename(tmp, fsys.PathJoin(dir, markerName)); err != nil {
+	if err := fsys.Rename(tmp, fsys.PathJoin(dir, name)); err != nil {
 		return err
 	}
 	return syncDir(fsys, dir)

@@ -40,7 +40,7 @@ func write(t testing.TB, path, data string) {
 // TestPlaces opens directories of every kind that a crash or another program
 // can leave.
 func TestPlaces(t *testing.T) {
-	marker := fmt.Sprintf("engine %s\nformat %d\n", Name, formatVersion)
+	marker := fmt.Sprintf("engine %s\nformat %d\n", Name, formatPlain)
 	for _, c := range []struct {
 		name  string
 		files map[string]string
@@ -56,11 +56,19 @@ func TestPlaces(t *testing.T) {
 		{"mount point", map[string]string{"lost+found/x": ""}, nil, "", storage.ErrMissing},
 		{"manifest lost", map[string]string{"SCANODE": marker, "000004.sst": "x"}, storage.ErrCorrupt, "000004.sst", storage.ErrCorrupt},
 		{"LevelDB", map[string]string{"CURRENT": "MANIFEST-000004\n", "MANIFEST-000004": "x", "000005.ldb": "x", "LOCK": "", "LOG": ""},
-			storage.ErrForeign, "LevelDB", storage.ErrForeign},
+			storage.ErrForeign, "scanode import", storage.ErrForeign},
+		{"LevelDB without CURRENT", map[string]string{"MANIFEST-000004": "x", "LOG": ""}, storage.ErrForeign, "scanode import", storage.ErrForeign},
+		{"Basho's LevelDB", map[string]string{"CURRENT": "MANIFEST-000004\n", "sst_0/000005.sst": "x", "LOG": ""},
+			storage.ErrForeign, "scanode import", storage.ErrForeign},
+		{"levels of Basho's LevelDB", map[string]string{"sst_4/000005.sst": "x"}, storage.ErrForeign, "scanode import", storage.ErrForeign},
+		{"a crash in Destroy", map[string]string{"LOCK": "", "SCANODE": marker, "DESTROY": "\n", "000004.sst": "x"}, nil, "", storage.ErrMissing},
+		{"a crash at the end of Destroy", map[string]string{"LOCK": "", "SCANODE": marker}, nil, "", storage.ErrMissing},
 		{"Pebble of somebody else", map[string]string{"marker.manifest.000001.MANIFEST-000001": "", "MANIFEST-000001": "x"},
 			storage.ErrForeign, "MANIFEST-000001", storage.ErrForeign},
 		{"notes", map[string]string{"notes.txt": "x"}, storage.ErrForeign, "notes.txt", storage.ErrForeign},
 		{"another engine", map[string]string{"SCANODE": "engine couch\nformat 1\n"}, storage.ErrForeign, "couch", storage.ErrForeign},
+		{"format without its line", map[string]string{"SCANODE": "engine lsm\nformat 2\n"}, storage.ErrCorrupt, "SCANODE", storage.ErrCorrupt},
+		{"line without its format", map[string]string{"SCANODE": marker + timedLine + "\n"}, storage.ErrCorrupt, "SCANODE", storage.ErrCorrupt},
 		{"newer format", map[string]string{"SCANODE": "engine lsm\nformat 99\nand more\n"}, storage.ErrForeign, "format 99 is newer", storage.ErrForeign},
 		{"marker empty", map[string]string{"SCANODE": ""}, storage.ErrCorrupt, "SCANODE", storage.ErrCorrupt},
 		{"marker of rubbish", map[string]string{"SCANODE": strings.Repeat("x", 1<<20)}, storage.ErrCorrupt, "SCANODE", storage.ErrCorrupt},

@@ -20,7 +20,15 @@ type settings struct {
 	compression      *block.CompressionProfile
 	bloomBits        int64 // 0: no filter
 	paranoid         bool  // every table is read before the store opens
+	expiryEnabled    bool
+	expiryMinutes    int64 // 0: rows do not expire
+	wholeFile        bool  // of expired rows only runs are deleted
+	tiers            tiers
 }
+
+// tiers are the prefixes of LevelDB's tiered storage, looked at only to find rows
+// of LevelDB's.
+type tiers struct{ fast, slow string }
 
 // defaultSettings favour many stores in one process: memtables are small, and
 // blocks of 32 KiB make scans a third cheaper than LevelDB's 4 KiB.
@@ -39,13 +47,15 @@ const (
 	minWriteBufferBytes, maxWriteBufferBytes = 64 << 10, 1 << 30
 	minBlockBytes, maxBlockBytes             = 1 << 10, 4 << 20
 	minBloomBits, maxBloomBits               = 1, 64
+	maxExpiryMinutes                         = 1 << 30 // two thousand years
+	maxPrefixBytes                           = 255
 )
 
 // optionSetters maps the name of an option to the function that checks a value
 // and stores it. The names are eleveldb's.
 //
 // Differs from eleveldb: names without effect here (max_open_files,
-// sst_block_restart_interval, cache_size, tiered_*, …) are refused, for caches
+// block_restart_interval, cache_size, tiered_slow_level, …) are refused, for caches
 // and descriptors belong to the process; eleveldb ignores what it does not know.
 var optionSetters = map[string]func(*settings, any) error{
 	"write_buffer_size": func(s *settings, v any) error {
@@ -57,6 +67,13 @@ var optionSetters = map[string]func(*settings, any) error{
 	"compression":     setCompression,
 	"use_bloomfilter": setBloom,
 	"paranoid_checks": func(s *settings, v any) error { return setBool(&s.paranoid, v) },
+	"expiry_enabled":  func(s *settings, v any) error { return setBool(&s.expiryEnabled, v) },
+	"expiry_minutes": func(s *settings, v any) error {
+		return setInt(&s.expiryMinutes, v, 0, maxExpiryMinutes)
+	},
+	"whole_file_expiry":  func(s *settings, v any) error { return setBool(&s.wholeFile, v) },
+	"tiered_fast_prefix": func(s *settings, v any) error { return setPrefix(&s.tiers.fast, v) },
+	"tiered_slow_prefix": func(s *settings, v any) error { return setPrefix(&s.tiers.slow, v) },
 }
 
 // parseSettings checks an option map. Options are looked at in the order of
@@ -94,6 +111,15 @@ func setBool(dst *bool, v any) error {
 		return fmt.Errorf("needs true or false, got %s", plain(v))
 	}
 	*dst = b
+	return nil
+}
+
+func setPrefix(dst *string, v any) error {
+	p, ok := v.(string)
+	if !ok || len(p) > maxPrefixBytes {
+		return fmt.Errorf("needs a string of at most %d bytes, got %s", maxPrefixBytes, plain(v))
+	}
+	*dst = p
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	optionRow = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| `([a-z0-9]+)` \\| (.*?) \\| .* \\|$")
+	optionRow = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (?:`([a-z0-9]+)`|none) \\| (.*?) \\| .* \\|$")
 	quoted    = regexp.MustCompile("`([a-z0-9]+)`")
 	fromTo    = regexp.MustCompile(`([0-9]+) to ([0-9]+)`)
 )
@@ -41,6 +41,14 @@ func TestOptionsAreDocumented(t *testing.T) {
 		name, standard, values := row[1], row[2], row[3]
 		names = append(names, name)
 		set := func(v any) (settings, error) { return parseSettings(map[string]any{name: v}) }
+		if values == "a path" {
+			for v, want := range map[any]bool{"/fast": true, "": true, true: false, int64(1): false, strings.Repeat("x", 256): false} {
+				if _, err := set(v); (err == nil) != want {
+					t.Errorf("%s: %v: %v", name, v, err)
+				}
+			}
+			continue
+		}
 		if s, err := set(optionValue(standard)); err != nil || s != defaultSettings() {
 			t.Errorf("%s: %s is not the default: %v", name, standard, err)
 		}

@@ -28,6 +28,7 @@ func (s *store) park(cause error) {
 		s.fence.up.Store(true)
 		close(s.parked)
 		s.log(LevelFatal, "parked: "+cause.Error())
+		s.ops.printf("parked: %v", cause) // written if the fence is not up yet
 	})
 }
 
@@ -168,10 +169,12 @@ func (s *store) listener() *pebble.EventListener {
 		BackgroundError: func(err error) {
 			s.backgroundErrors.Add(1)
 			s.log(LevelError, "background: "+err.Error())
+			s.ops.printf("Background error: %v", err)
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			s.corruptBlocks.Add(1)
 			s.log(LevelError, fmt.Sprintf("corruption: %s: %v", info.Path, info.Details))
+			s.ops.printf("Corruption: %s: %v", info.Path, info.Details)
 		},
 		FlushBegin: func(pebble.FlushInfo) { s.flushes.begin() },
 		FlushEnd: func(info pebble.FlushInfo) {
@@ -180,6 +183,7 @@ func (s *store) listener() *pebble.EventListener {
 				s.flushFailures.Store(0)
 				return
 			}
+			s.ops.printf("Flush error: %v", info.Err)
 			n := s.flushFailures.Add(1)
 			if s.state.Load() == stateClosed {
 				// Close does without: everything is in the log.
@@ -194,6 +198,7 @@ func (s *store) listener() *pebble.EventListener {
 				s.compactFailures.Store(0)
 				return
 			}
+			s.ops.printf("Compaction error: %v", info.Err)
 			wait := backoff(s.compactFailures.Add(1))
 			s.compactAfter.Store(time.Now().Add(wait).UnixNano())
 			s.engine.compactor.pokeAfter(wait + time.Millisecond)
@@ -202,8 +207,12 @@ func (s *store) listener() *pebble.EventListener {
 			s.stalls.Add(1)
 			s.stalled.Store(&info.Reason)
 			s.log(LevelInfo, "writes stall: "+info.Reason) // back-pressure, no fault; Stats tells
+			s.ops.printf("Write stall: %s", info.Reason)
 		},
-		WriteStallEnd: func() { s.stalled.Store(nil) },
+		WriteStallEnd: func() {
+			s.stalled.Store(nil)
+			s.ops.printf("Write stall ended")
+		},
 	}
 }
 

@@ -24,6 +24,13 @@ type store struct {
 	db     *pebble.DB
 
 	bufferBytes uint64 // of one write buffer
+	scratch     bool   // nothing in it outlives the process
+	ops         *opLog
+
+	expiry    expiry
+	wholeFile bool          // the option whole_file_expiry
+	writers   sync.RWMutex  // read-held by writers of a store with times, see sweep
+	sweepNow  chan struct{} // with room for one
 
 	state    atomic.Uint32
 	parkOnce sync.Once
@@ -44,6 +51,8 @@ type store struct {
 	commits chan *commit  // to an idle committer
 	idle    atomic.Int64  // committers
 	quit    chan struct{} // ends the idle ones
+	closing chan struct{} // closed when Close begins
+	tidying atomic.Bool   // see tidyBelow
 
 	mu        sync.Mutex
 	iters     int64                  // pebble iterators open
@@ -68,9 +77,12 @@ func newStore(e *Engine, dir string) *store {
 		flushFailed: make(chan struct{}),
 		commits:     make(chan *commit),
 		quit:        make(chan struct{}),
+		closing:     make(chan struct{}),
+		sweepNow:    make(chan struct{}, 1),
 		snapshots:   make(map[*snapshot]struct{}),
 	}
 	s.fence = newFence(e.fs, dir, s.park, s.delayFlush)
+	s.ops = newOpLog(s.fence, e.now)
 	s.member = e.compactor.join(s.noCompaction)
 	return s
 }
@@ -100,6 +112,8 @@ func (s *store) options(set settings) *pebble.Options {
 		MemTableStopWritesThreshold: stopWritesBuffers,
 		L0StopWritesThreshold:       stopWritesSublevels,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
+		DisableWAL:                  s.scratch,
+		BlockPropertyCollectors:     s.expiry.collectors(),
 	}
 	// Reads that start compactions would make iterators write.
 	o.Experimental.ReadSamplingMultiplier = -1
@@ -165,11 +179,19 @@ func (s *store) get(r pebble.Reader, dst, key []byte) (_ []byte, err error) {
 	if err != nil {
 		return dst, s.translate(err)
 	}
-	out := append(dst, v...)
-	if err := closer.Close(); err != nil {
-		return dst, s.translate(err)
+	out := dst
+	value, err := s.expiry.userValue(v)
+	if err == nil {
+		out = append(dst, value...)
 	}
-	return out, nil
+	if cerr := closer.Close(); cerr != nil {
+		return dst, s.translate(cerr)
+	}
+	if errors.Is(err, storage.ErrCorrupt) {
+		s.corruptBlocks.Add(1)
+		err = failed(err)
+	}
+	return out, err
 }
 
 // NewIter implements storage.Reader.
@@ -206,6 +228,10 @@ func (s *store) Apply(ops []storage.Op, sync bool) error {
 		}
 		defer s.giveBackFlushed(uint64(size), giveBack)
 	}
+	if s.expiry.timed {
+		s.writers.RLock()
+		defer s.writers.RUnlock()
+	}
 	b, err := s.newBatch(ops, size)
 	if err != nil {
 		s.leave()
@@ -218,8 +244,9 @@ func (s *store) Apply(ops []storage.Op, sync bool) error {
 func batchSize(ops []storage.Op) (size int, err error) {
 	size = batchrepr.HeaderLen
 	for i := range ops {
-		// A kind byte, two varint lengths and perhaps a zero byte come with each.
-		if size += 12 + len(ops[i].Key) + len(ops[i].Value); size > maxBatchBytes {
+		// A kind byte, two varint lengths, perhaps a zero byte and perhaps a time
+		// come with each.
+		if size += 12 + timeBytes + len(ops[i].Key) + len(ops[i].Value); size > maxBatchBytes {
 			return 0, failedf("batch of more than %d bytes", maxBatchBytes)
 		}
 	}
@@ -231,6 +258,10 @@ func (s *store) newBatch(ops []storage.Op, size int) (*pebble.Batch, error) {
 	// NewBatchWithSize would allocate twice, the second time a power of two.
 	b := s.db.NewBatch(pebble.WithInitialSizeBytes(size))
 	var buf []byte
+	written := uint64(0)
+	if s.expiry.timed {
+		written = s.expiry.stamp()
+	}
 	for i := range ops {
 		op := &ops[i]
 		key := storedKey(buf, op.Key)
@@ -240,7 +271,7 @@ func (s *store) newBatch(ops []storage.Op, size int) (*pebble.Batch, error) {
 		var err error
 		switch op.Kind {
 		case storage.Put:
-			err = b.Set(key, op.Value, nil)
+			err = s.expiry.set(b, key, op.Value, written)
 		case storage.Delete:
 			err = b.Delete(key, nil)
 		default:
@@ -348,7 +379,7 @@ func (s *store) Checkpoint(dir string) error {
 		err = s.cause() // the log may have gone into the void
 	}
 	if err == nil {
-		err = writeMarker(fs, dir)
+		err = writeMarker(fs, dir, s.expiry.timed)
 	}
 	if err != nil {
 		_ = fs.RemoveAll(dir)
