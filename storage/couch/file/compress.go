@@ -53,7 +53,7 @@ func ParseCompression(s string) (Compression, error) {
 		return Compression{Method: Deflate, Level: n}, nil
 	case s == "zstd":
 		return Compression{Method: Zstd}, nil
-	case word == "zstd" && leveled && numbered && 1 <= n && n <= 22:
+	case word == "zstd" && leveled && numbered && 1 <= n && n <= maxZstdLevel:
 		return Compression{Method: Zstd, Level: n}, nil
 	}
 	return Compression{}, fmt.Errorf("compression %q is none of none, snappy, deflate_1 to deflate_9, zstd, zstd_1 to zstd_22", s)

@@ -23,8 +23,29 @@ const maxInflation = 1033
 // more than all else that writing a node takes; see BenchmarkCompress.
 var deflaters [10]sync.Pool
 
-// inflaters keeps zlib readers for the same reason.
+// inflaters keeps inflaters for the same reason.
 var inflaters sync.Pool
+
+// inflater is a zlib reader and what it reads from.
+type inflater struct {
+	source bytes.Reader
+	r      io.ReadCloser // nil until a stream began well
+}
+
+func (in *inflater) reset(data []byte) (err error) {
+	in.source.Reset(data)
+	if in.r == nil {
+		in.r, err = zlib.NewReader(&in.source)
+		return err
+	}
+	return in.r.(zlib.Resetter).Reset(&in.source, nil)
+}
+
+// free gives in back without the bytes it has read.
+func (in *inflater) free() {
+	in.source.Reset(nil)
+	inflaters.Put(in)
+}
 
 // appendDeflated appends term as term_to_binary compresses it: deflated where that
 // is not larger.
@@ -75,21 +96,17 @@ func inflate(dst, data []byte, limit int) ([]byte, error) {
 	if size > maxInflation*int64(len(data)) {
 		return dst, badTerm("%d bytes cannot be deflated to %d", size, len(data))
 	}
-	source := bytes.NewReader(data)
-	r, _ := inflaters.Get().(io.ReadCloser)
-	var err error
-	if r == nil {
-		r, err = zlib.NewReader(source)
-	} else {
-		err = r.(zlib.Resetter).Reset(source, nil)
+	in, _ := inflaters.Get().(*inflater)
+	if in == nil {
+		in = new(inflater)
 	}
-	if err != nil {
+	defer in.free()
+	if err := in.reset(data); err != nil {
 		return dst, badTerm("%v", err)
 	}
-	defer inflaters.Put(r)
 	n := len(dst)
 	dst = append(dst, etf.Version)
-	out, err := appendAll(dst, r, int(size))
+	out, err := appendAll(dst, in.r, int(size))
 	switch {
 	case err != nil:
 		return dst[:n], badTerm("%v", err)

@@ -23,7 +23,7 @@ type part struct {
 // parts reads a recorded file from its beginning: everything in it follows the one
 // before, but that headers are preceded by zeros up to the block edge. It stops
 // where the file ends or holds something else, and returns that offset.
-func parts(t *testing.T, f *File, raw []byte) (ps []part, end int64) {
+func parts(t testing.TB, f *File, raw []byte) (ps []part, end int64) {
 	for end < f.Size() {
 		edge := (end + BlockSize - 1) / BlockSize * BlockSize
 		if h, err := f.HeaderAt(edge); err == nil && len(bytes.Trim(raw[end:edge], "\x00")) == 0 {
