@@ -48,6 +48,9 @@ type Aggregate struct {
 	// Partial sends instead of each result what it is made of, so that the
 	// groups of several scans can be merged. Order and limit then do not count.
 	Partial bool
+	// Parallel is how many goroutines may read a large range side by side; less
+	// than 2 is one. The groups are the same, and so are errors.
+	Parallel int
 }
 
 // Compute is one operation on one column; CountAll has none.
@@ -100,6 +103,9 @@ type aggregator struct {
 	memo  *memo          // nil unless there is one grouping
 	last  int            // the group whose cells are in groupBy; -1: none
 	bytes int            // about what all this takes
+
+	maxBytes int
+	large    bool // bytes is beyond
 }
 
 // grouping is one element of GroupBy and what a row of the group last had there.
@@ -114,8 +120,8 @@ type grouping struct {
 	width uint64
 }
 
-func newAggregator(req *Aggregate) *aggregator {
-	a := &aggregator{req: req, index: map[string]int{}, last: -1}
+func newAggregator(req *Aggregate, maxBytes int) *aggregator {
+	a := &aggregator{req: req, index: map[string]int{}, last: -1, maxBytes: maxBytes}
 	column := func(name string) int {
 		for i, known := range a.columns {
 			if known == name {
@@ -203,7 +209,7 @@ func (a *aggregator) add(key []byte, m *filter.Matcher) error {
 		if err != nil {
 			return fmt.Errorf("field %s: %s %w", show(acc.name), acc.what, err)
 		}
-		if a.bytes += grown; a.bytes > maxGroupBytes {
+		if a.bytes += grown; a.bytes > a.maxBytes {
 			return a.tooLarge()
 		}
 	}
@@ -293,7 +299,7 @@ func (a *aggregator) newGroup() (int, error) {
 	for _, acc := range a.accs {
 		a.bytes += acc.grow()
 	}
-	if a.bytes > maxGroupBytes {
+	if a.bytes > a.maxBytes {
 		return 0, a.tooLarge()
 	}
 	a.last = g
@@ -301,7 +307,8 @@ func (a *aggregator) newGroup() (int, error) {
 }
 
 func (a *aggregator) tooLarge() error {
-	return fmt.Errorf("%w: the first %d take more than %d MiB", ErrGroups, len(a.keys), maxGroupBytes>>20)
+	a.large = true
+	return fmt.Errorf("%w: the first %d take more than %d MiB", ErrGroups, len(a.keys), a.maxBytes>>20)
 }
 
 // compareTerms orders canonical terms: as Erlang does, and terms that are equal

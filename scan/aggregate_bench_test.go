@@ -48,7 +48,7 @@ func BenchmarkAggregate(b *testing.B) {
 		rows := benchRows(b, encoding, 2000)
 		for _, q := range benchQueries {
 			b.Run(fmt.Sprintf("%s-%d", q.name, encoding), func(b *testing.B) {
-				a := newAggregator(&q.req)
+				a := newAggregator(&q.req, maxGroupBytes)
 				m := filter.NewMatcher(nil, filter.DefaultExtractors(), a.columns...)
 				key := []byte("key")
 				b.ReportAllocs()
@@ -74,7 +74,7 @@ func TestAggregateAllocates(t *testing.T) {
 	for _, encoding := range []byte{filter.EncodingETF, filter.EncodingMsgpack} {
 		rows := benchRows(t, encoding, 200)
 		for _, q := range benchQueries {
-			a := newAggregator(&q.req)
+			a := newAggregator(&q.req, maxGroupBytes)
 			m := filter.NewMatcher(nil, filter.DefaultExtractors(), a.columns...)
 			key := []byte("key")
 			pass := func() {

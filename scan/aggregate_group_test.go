@@ -25,7 +25,7 @@ func TestQuanta(t *testing.T) {
 			times = append(times, n.Lsh(n, uint(rapid.SampledFrom([]int{0, 0, 0, 1, 80}).Draw(t, "beyond"))))
 		}
 		req := Aggregate{MaxGroups: 10, GroupBy: []GroupBy{{Column: "t", QuantumMs: g.quantum}}}
-		a := newAggregator(&req)
+		a := newAggregator(&req, maxGroupBytes)
 		m := filter.NewMatcher(nil, filter.DefaultExtractors(), a.columns...)
 		for _, time := range times {
 			if ok, err := m.Match(nil, []byte(naiveObject(t, naiveRow{"t": time}))); !ok || err != nil {

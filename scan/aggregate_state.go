@@ -252,6 +252,11 @@ func (a *accumulator) compare(s *chosen, c *filter.Cell) (better bool, err error
 	if err != nil {
 		return false, err
 	}
+	return a.better(is, was)
+}
+
+// better reports whether the term is is to be kept instead of was.
+func (a *accumulator) better(is, was []byte) (bool, error) {
 	r, err := etf.Compare(is, was)
 	switch {
 	case err != nil:

@@ -59,17 +59,24 @@ func (e *exact) add(neg int64, hi, lo uint64, at int) {
 
 // widen makes room for an addition at bin at and returns its place in bins.
 func (e *exact) widen(at int) int {
+	e.cover(at, at+pieces)
+	return at - e.first
+}
+
+// cover makes bins for the exponents of all from low to high, high not included.
+func (e *exact) cover(low, high int) {
 	if len(e.bins) == 0 {
-		e.first = at
-		e.bins = make([]int64, pieces)
-		return 0
+		e.first = low
+		e.bins = make([]int64, high-low)
+		return
 	}
-	low := min(at, e.first)
-	high := max(at+pieces, e.first+len(e.bins))
+	low, high = min(low, e.first), max(high, e.first+len(e.bins))
+	if high-low == len(e.bins) {
+		return
+	}
 	wider := make([]int64, high-low)
 	copy(wider[e.first-low:], e.bins)
 	e.bins, e.first = wider, low
-	return at - low
 }
 
 // carry moves what exceeds 32 bits of each bin to the next.

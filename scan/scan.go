@@ -23,7 +23,7 @@ type Sink interface {
 // Source is what is scanned: a store or a snapshot. Several ranges need one view
 // of a store, which is why it can make one.
 type Source interface {
-	storage.Reader
+	Splittable
 	Snapshot() (storage.Snapshot, error)
 }
 
@@ -68,15 +68,17 @@ const progressEvery = time.Second
 // sink's, or the one w was closed with. Rows found before a row or store error
 // are sent before Run returns it. What Run opens in src it closes.
 func Run(src Source, req Request, w *Window, sink Sink) (Totals, error) {
-	r := runner{req: req, w: w, sink: sink}
-	if req.Aggregate != nil {
-		r.groups = newAggregator(req.Aggregate)
-	}
-	r.matcher = r.newMatcher()
-	r.form = newForm(req.Form, r.matcher)
-	var view storage.Reader = src
+	return runWithin(src, req, w, sink, maxGroupBytes)
+}
+
+// runWithin is Run with another bound of the groups' memory.
+func runWithin(src Source, req Request, w *Window, sink Sink, groupBytes int) (Totals, error) {
+	r := newRunner(req, w, groupBytes)
+	r.sink = sink
 	ranges, first := req.rangesAfter()
-	if len(ranges) > 1 {
+	parts := divide(src, &req, ranges)
+	var view storage.Reader = src
+	if len(ranges) > 1 || len(parts) > 1 {
 		snapshot, err := src.Snapshot()
 		if err != nil {
 			return Totals{}, err
@@ -86,26 +88,30 @@ func Run(src Source, req Request, w *Window, sink Sink) (Totals, error) {
 	}
 	r.batch.reset()
 	r.spoke = time.Now()
-	for i, rng := range ranges {
-		r.at = first + i
-		full, err := r.scanRange(view, rng)
-		if err != nil {
-			return r.totals, r.fail(err)
-		}
-		if full {
-			return r.totals, nil
-		}
+	var full, done bool
+	var err error
+	if len(parts) > 1 {
+		done, err = r.runParts(view, parts, groupBytes)
+	}
+	if !done && err == nil {
+		full, err = r.scanRanges(view, ranges, first)
+	}
+	if err != nil {
+		return r.totals, r.fail(err)
+	}
+	if full {
+		return r.totals, nil
 	}
 	if r.groups != nil {
 		if err := r.sendGroups(); err != nil {
 			return r.totals, r.fail(err)
 		}
 	}
-	err := r.flush()
+	err = r.flush()
 	return r.totals, err
 }
 
-// runner is one scan under way.
+// runner is one scan under way, or one part of it.
 type runner struct {
 	req     Request
 	w       *Window
@@ -113,11 +119,22 @@ type runner struct {
 	matcher *filter.Matcher // nil without a filter
 	form    *former
 	groups  *aggregator // nil if rows are sent
+	part    *part       // nil if this is the whole
 	batch   batch
 	totals  Totals
 	at      int       // the number of the range
 	spoke   time.Time // when the consumer last heard from the scan
 	stopped error     // why nothing can be sent any more
+}
+
+func newRunner(req Request, w *Window, groupBytes int) *runner {
+	r := &runner{req: req, w: w}
+	if req.Aggregate != nil {
+		r.groups = newAggregator(req.Aggregate, groupBytes)
+	}
+	r.matcher = r.newMatcher()
+	r.form = newForm(req.Form, r.matcher)
+	return r
 }
 
 // newMatcher returns what looks into the rows: for the filter and, on the same
@@ -133,6 +150,18 @@ func (r *runner) newMatcher() *filter.Matcher {
 		return nil
 	}
 	return filter.NewMatcher(r.req.Filter, filter.DefaultExtractors(), columns...)
+}
+
+// scanRanges walks ranges, the first of which has the given number; full says that
+// the limit is reached.
+func (r *runner) scanRanges(view storage.Reader, ranges []storage.Range, first int) (full bool, err error) {
+	for i, rng := range ranges {
+		r.at = first + i
+		if full, err = r.scanRange(view, rng); full || err != nil {
+			break
+		}
+	}
+	return full, err
 }
 
 func (r *runner) scanRange(view storage.Reader, rng storage.Range) (full bool, err error) {
@@ -255,6 +284,9 @@ func (r *runner) flush() error {
 func (r *runner) check() error {
 	if err := r.w.Err(); err != nil {
 		return r.stop(err)
+	}
+	if r.part != nil {
+		return r.part.check()
 	}
 	if now := time.Now(); now.Sub(r.spoke) >= progressEvery {
 		r.spoke = now

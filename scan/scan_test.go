@@ -27,8 +27,9 @@ var errDisk = errors.New("disk gone")
 
 const unreadable = "unreadable"
 
-func (r *rows) Get(dst, _ []byte) ([]byte, error)   { return dst, storage.ErrNotFound }
-func (r *rows) Snapshot() (storage.Snapshot, error) { return rowsView{r}, nil }
+func (r *rows) Get(dst, _ []byte) ([]byte, error)          { return dst, storage.ErrNotFound }
+func (r *rows) Snapshot() (storage.Snapshot, error)        { return rowsView{r}, nil }
+func (r *rows) EstimateBytes(storage.Range) (int64, error) { return 0, nil }
 func (r *rows) NewIter(storage.Range) (storage.Iter, error) {
 	return &rowIter{rows: r, at: -1}, nil
 }
@@ -265,8 +266,9 @@ type steadyIter struct {
 
 var steadyKey, steadyValue = bytes.Repeat([]byte("k"), 40), bytes.Repeat([]byte("v"), 190)
 
-func (s *steady) Get(dst, _ []byte) ([]byte, error)   { return dst, storage.ErrNotFound }
-func (s *steady) Snapshot() (storage.Snapshot, error) { return nil, storage.ErrClosed }
+func (s *steady) Get(dst, _ []byte) ([]byte, error)          { return dst, storage.ErrNotFound }
+func (s *steady) Snapshot() (storage.Snapshot, error)        { return nil, storage.ErrClosed }
+func (s *steady) EstimateBytes(storage.Range) (int64, error) { return 0, nil }
 func (s *steady) NewIter(storage.Range) (storage.Iter, error) {
 	return &steadyIter{left: s.n}, nil
 }

@@ -16,9 +16,15 @@ const splitWalkBytes = 4 << 20
 // estimate, settles one bit of it.
 const splitSteps = 8 * midpointBytes
 
+// Splittable is what can be split.
+type Splittable interface {
+	storage.Reader
+	EstimateBytes(r storage.Range) (int64, error)
+}
+
 // Split cuts r into at most n ranges of similar size that follow each other and
 // together hold what r holds: for scans side by side. The sizes are estimates.
-func Split(st storage.Store, r storage.Range, n int) ([]storage.Range, error) {
+func Split(st Splittable, r storage.Range, n int) ([]storage.Range, error) {
 	it, err := st.NewIter(r)
 	if err != nil {
 		return nil, err
@@ -61,7 +67,7 @@ func cutRange(r storage.Range, cuts [][]byte) []storage.Range {
 }
 
 type splitter struct {
-	st          storage.Store
+	st          Splittable
 	it          storage.Iter
 	r           storage.Range
 	first, last []byte

@@ -103,6 +103,7 @@ func BenchmarkTable(b *testing.B) {
 				{"avg", Request{Aggregate: &Aggregate{MaxGroups: 1000, Compute: []Compute{{Op: Avg, Column: "value"}}}}},
 				{"status", Request{Aggregate: &Aggregate{MaxGroups: 1000, GroupBy: []GroupBy{{Column: "status"}}, Compute: []Compute{{Op: CountAll}, {Op: Avg, Column: "value"}}}}},
 				{"hour", Request{Aggregate: &Aggregate{MaxGroups: 1000, GroupBy: []GroupBy{{Column: "time", QuantumMs: 3600000}}, Compute: []Compute{{Op: CountAll}, {Op: Avg, Column: "value"}}}}},
+				{"status, 2 parts", Request{Aggregate: &Aggregate{Parallel: 2, MaxGroups: 1000, GroupBy: []GroupBy{{Column: "status"}}, Compute: []Compute{{Op: CountAll}, {Op: Avg, Column: "value"}}}}},
 			} {
 				b.Run(q.name, func(b *testing.B) {
 					q.req.Ranges, q.req.MaxBatchBytes = everything, 128<<10

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"math"
+	"runtime"
 
 	"scanode/etf"
 	"scanode/scan"
@@ -13,7 +14,11 @@ const (
 	defaultMaxGroups = 10_000
 	maxMaxGroups     = 1_000_000
 	maxComputed      = 1000 // and columns to group by, and to order by
+	maxParallel      = 64
 )
+
+// defaultParallel leaves a processor to everybody else.
+func defaultParallel() int64 { return int64(max(1, min(4, runtime.GOMAXPROCS(0)-1))) }
 
 var computeOps = map[etf.Term]scan.Op{
 	etf.Atom("count"): scan.Count, etf.Atom("sum"): scan.Sum, etf.Atom("avg"): scan.Avg,
@@ -22,7 +27,7 @@ var computeOps = map[etf.Term]scan.Op{
 	etf.Atom("first"): scan.First, etf.Atom("last"): scan.Last,
 }
 
-// aggregate takes compute, group_by, order, max_groups and partial. It returns
+// aggregate takes compute, group_by, order, max_groups, partial and parallel. It returns
 // nil if there is no compute; the others are then not taken.
 func (o *options) aggregate() *scan.Aggregate {
 	t, ok := o.take("compute")
@@ -32,6 +37,7 @@ func (o *options) aggregate() *scan.Aggregate {
 	a := &scan.Aggregate{
 		MaxGroups: int(o.int("max_groups", defaultMaxGroups, 1, maxMaxGroups, "a number of groups from 1 to 1000000")),
 		Partial:   o.bool("partial", false),
+		Parallel:  int(o.int("parallel", defaultParallel(), 1, maxParallel, "a number of parts from 1 to 64")),
 	}
 	for _, t := range o.list("compute", t) {
 		a.Compute = append(a.Compute, o.compute(t))

@@ -22,6 +22,7 @@ func TestAggregateRequest(t *testing.T) {
 		{[]etf.Pair{compute}, `[2,14]`},
 		{[]etf.Pair{compute, groupBy, opt("order", etf.List{etf.Tuple{int64(4), etf.Atom("desc")}}), opt("limit", int64(1))}, `[1,5,2,14]`},
 		{[]etf.Pair{compute, opt("partial", etf.Atom("true"))}, `[2,{2,0,14,0}]`},
+		{[]etf.Pair{compute, opt("parallel", int64(64))}, `[2,14]`},
 	} {
 		rows, end := b.collect(b.startScan(pid(1), id, c.opts...))
 		if len(rows) != 1 || rows[0] != c.want || end[0] != etf.Atom("scan_end") {
@@ -30,7 +31,7 @@ func TestAggregateRequest(t *testing.T) {
 	}
 	for _, opts := range [][]etf.Pair{
 		{opt("compute", etf.List{})}, {opt("compute", etf.Atom("count"))}, {groupBy}, {compute, opt("rows", etf.Atom("keys"))},
-		{compute, opt("continue", []byte("x"))}, {compute, opt("max_groups", int64(0))}, {compute, opt("order", etf.List{etf.Tuple{int64(3), etf.Atom("asc")}})},
+		{compute, opt("continue", []byte("x"))}, {compute, opt("max_groups", int64(0))}, {compute, opt("parallel", int64(0))}, {compute, opt("parallel", int64(65))}, {opt("parallel", int64(2))}, {compute, opt("order", etf.List{etf.Tuple{int64(3), etf.Atom("asc")}})},
 		{compute, opt("group_by", etf.List{etf.Tuple{etf.Atom("time"), []byte("x"), int64(-1)}})},
 	} {
 		rows, end := b.collect(b.startScan(pid(1), id, opts...))

@@ -42,11 +42,12 @@ type handle struct {
 type sharedView struct {
 	storage.Reader
 	inner   storage.Snapshot // the Reader
+	of      storage.Store
 	holders atomic.Int64
 }
 
-func newSharedView(inner storage.Snapshot) *sharedView {
-	v := &sharedView{Reader: inner, inner: inner}
+func newSharedView(inner storage.Snapshot, of storage.Store) *sharedView {
+	v := &sharedView{Reader: inner, inner: inner, of: of}
 	v.holders.Store(1)
 	return v
 }
@@ -63,6 +64,9 @@ func (v *sharedView) letGo() error {
 
 // Snapshot implements scan.Source.
 func (v *sharedView) Snapshot() (storage.Snapshot, error) { return sameView{v}, nil }
+
+// EstimateBytes implements scan.Source: by the store as it is now.
+func (v *sharedView) EstimateBytes(r storage.Range) (int64, error) { return v.of.EstimateBytes(r) }
 
 // sameView is a view that is not closed with the scan.
 type sameView struct{ storage.Reader }
@@ -132,7 +136,7 @@ func (c *call) newHandle(v view, kind handleKind, rows scan.Kind, orphan time.Du
 		if err != nil {
 			return nil, err
 		}
-		h.view = newSharedView(inner)
+		h.view = newSharedView(inner, v.db)
 	}
 	if kind == kindIterator {
 		h.iterator = &iterator{cursor: scan.NewCursor(h.view, rows)}

@@ -32,7 +32,7 @@
 -export([get/2, get/3, put/3, delete/2, write/3, async_write/4, async_get/3]).
 -export([snapshot/1, snapshot/2, iterator/2, iterator_read/3, iterator_move/2, handles/1]).
 -export([explain/2, split/3, fold/4, fold_info/4, scan_start/2, scan_next/1, scan_stop/1]).
--export([aggregate/2, merge_aggregates/1]).
+-export([aggregate/2, aggregate_info/2, merge_aggregates/1]).
 
 -export_type([db/0, scan/0, iterator/0, reason/0, outcome/0, write_error/0, op/0, row/0, cell/0, range/0, start_option/0, open_option/0, open_options/0]).
 -export_type([write_options/0, iterator_option/0, from/0, read_option/0, fold_option/0, fold_options/0]).
@@ -152,6 +152,7 @@
     | {order, [{Position :: pos_integer(), asc | desc}]}
     | {max_groups, pos_integer()}
     | {partial, boolean()}
+    | {parallel, 1..64}
     | fold_option().
 -type aggregate_options() :: #{atom() => term()} | [aggregate_option() | atom()].
 
@@ -409,13 +410,26 @@ fold_info(Db, Fun, Acc, Options) ->
 %% <li>`order': a list of `{Position, asc | desc}', positions counting the columns of the result from 1; NULL is the last, with `desc' the first.</li>
 %% <li>`limit': no more groups than that; `max_groups' (10000): more are the error `too_many_groups'.</li>
 %% <li>`partial': when true, the result is one for {@link merge_aggregates/1}.</li>
+%% <li>`parallel': in so many parts may a large range be read side by side, 1 to 64; the result is the same. All processors but one, at most 4, if not
+%%     given.</li>
 %% <li>All that say which rows there are, and the times and sizes, of {@link fold/4}.</li>
 %% </ul>
-%% A Row is the list of the values its rows agree in, followed by the results. NULL is `[]'.
+%% A Row is the list of the values its rows agree in, followed by the results. NULL is `[]'. What `cost' measures is told by {@link aggregate_info/2}.
 -spec aggregate(db(), aggregate_options()) -> {ok, [aggregate_row()] | partial()} | {error, reason()}.
 aggregate({scanode_db, Via, Id}, Options) when ?IS_DB(Via, Id) ->
-    scanode_scan:aggregate(Via, Id, Options);
+    case scanode_scan:aggregate(Via, Id, Options) of
+        {ok, Result, _Facts} -> {ok, Result};
+        {error, Reason} -> {error, Reason}
+    end;
 aggregate(Db, Options) ->
+    erlang:error(badarg, [Db, Options]).
+
+%% @doc As {@link aggregate/2}, and says what is known of the scan, as {@link fold_info/4} does: `rows_read', the rows looked at; `rows', the groups sent;
+%% `batches'; and with the option `cost' the others, `engine_us' being the time of all parts together.
+-spec aggregate_info(db(), aggregate_options()) -> {ok, [aggregate_row()] | partial(), #{atom() => term()}} | {error, reason()}.
+aggregate_info({scanode_db, Via, Id}, Options) when ?IS_DB(Via, Id) ->
+    scanode_scan:aggregate(Via, Id, Options);
+aggregate_info(Db, Options) ->
     erlang:error(badarg, [Db, Options]).
 
 %% @doc Merges what {@link aggregate/2} returned with `partial => true' for parts of the rows (ranges, stores, nodes) into the result for all of them. It

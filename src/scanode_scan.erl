@@ -18,24 +18,26 @@ fold(Via, Id, Fun, Acc0, Options) ->
             erlang:error({scan, Reason})
     end.
 
-%% @doc See scanode:aggregate/2.
--spec aggregate(scanode_link:via(), scanode_link:db_id(), term()) -> {ok, [scanode:aggregate_row()] | scanode:partial()} | {error, scanode:reason()}.
+%% @doc See scanode:aggregate_info/2.
+-spec aggregate(scanode_link:via(), scanode_link:db_id(), term()) ->
+    {ok, [scanode:aggregate_row()] | scanode:partial(), #{atom() => term()}} | {error, scanode:reason()}.
 aggregate(Via, Id, Options) ->
     case scanode_options:timed(Options) of
         {ok, Timeout, #{compute := _} = Rest} ->
             Batch = fun(Bin, Acc) -> lists:reverse(rows(Bin), Acc) end,
-            aggregated(Rest, scanode_link:scan(Via, Id, Rest, Timeout, Batch, []));
+            case scanode_link:scan(Via, Id, Rest, Timeout, Batch, []) of
+                {ok, Rows, Facts} -> {ok, aggregated(Rest, lists:reverse(Rows)), Facts};
+                {error, Reason} -> {error, Reason}
+            end;
         {ok, _, _} ->
             {error, scanode_options:bad("an aggregate needs compute", [])};
         {error, Reason} ->
             {error, Reason}
     end.
 
--spec aggregated(map(), {ok, [scanode:aggregate_row()], map()} | {error, scanode:reason()}) ->
-    {ok, [scanode:aggregate_row()] | scanode:partial()} | {error, scanode:reason()}.
-aggregated(#{partial := true} = Options, {ok, Rows, _}) -> {ok, scanode_aggregate:partial(Options, lists:reverse(Rows))};
-aggregated(_, {ok, Rows, _}) -> {ok, lists:reverse(Rows)};
-aggregated(_, {error, Reason}) -> {error, Reason}.
+-spec aggregated(map(), [scanode:aggregate_row()]) -> [scanode:aggregate_row()] | scanode:partial().
+aggregated(#{partial := true} = Options, Rows) -> scanode_aggregate:partial(Options, Rows);
+aggregated(_, Rows) -> Rows.
 
 %% @doc Starts a scan for next/4: it, and the time-out of its options.
 -spec start(scanode_link:via(), scanode_link:db_id(), term()) -> {ok, {pid(), reference()}, timeout()} | {error, scanode:reason()}.
