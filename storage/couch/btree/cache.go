@@ -1,9 +1,6 @@
 package btree
 
-import (
-	"sync"
-	"unsafe"
-)
+import "sync"
 
 // A Cache holds nodes of one file as they were parsed, at most so many bytes of them,
 // and forgets those that were not asked for the longest. Trees of the file and their
@@ -35,12 +32,6 @@ type cached struct {
 
 // nodeOverhead is about what a node costs beside its bytes and rows.
 const nodeOverhead = 200
-
-// Sizes in memory.
-const (
-	rowBytes     = int(unsafe.Sizeof(Row{}))
-	pointerBytes = int(unsafe.Sizeof(Pointer{}))
-)
 
 // NewCache returns an empty cache for at most maxBytes bytes of one file's nodes.
 func NewCache(maxBytes int) *Cache {
@@ -99,7 +90,7 @@ func (c *Cache) put(n *node) {
 		return
 	}
 	n.packed = nil
-	size := cap(n.plain) + rowBytes*cap(n.rows) + pointerBytes*cap(n.children) + nodeOverhead
+	size := cap(n.plain) + 4*cap(n.offs) + nodeOverhead
 	s := c.shard(n.ptr)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -67,7 +67,7 @@ func (g *grouper) leaf(n *node) error {
 	f := frame{node: n}
 	i, step := 0, 1
 	if g.it.r.Reverse {
-		i, step = len(n.rows)-1, -1
+		i, step = n.len()-1, -1
 	}
 	if g.it.r.Start != nil {
 		if err := g.it.seek(&f, g.it.r.Start); err != nil {
@@ -75,8 +75,8 @@ func (g *grouper) leaf(n *node) error {
 		}
 		i = f.i
 	}
-	for ; uint(i) < uint(len(n.rows)); i += step {
-		row := n.rows[i]
+	for ; uint(i) < uint(n.len()); i += step {
+		row := n.row(i)
 		if g.it.end != nil {
 			if ok, err := g.it.before(row.Key); err != nil || !ok {
 				return err
@@ -134,7 +134,7 @@ func (g *grouper) inner(n *node) error {
 		// lie in it as a whole.
 		whole := 0
 		for g.key != nil && whole < count {
-			same, err := g.group(g.key, n.rows[first+whole*step].Key)
+			same, err := g.group(g.key, n.key(first+whole*step))
 			if err != nil {
 				return err
 			}
@@ -144,12 +144,12 @@ func (g *grouper) inner(n *node) error {
 			whole++
 		}
 		for range whole - 1 {
-			g.in.Reds = append(g.in.Reds, n.children[first].Reduction)
+			g.in.Reds = append(g.in.Reds, n.child(first).Reduction)
 			first += step
 			count--
 		}
 		g.path = append(g.path, first)
-		err := g.node(n.children[first], n, first)
+		err := g.node(n.child(first), n, first)
 		g.path = g.path[:len(g.path)-1]
 		if err != nil {
 			return err
@@ -167,14 +167,14 @@ func (g *grouper) children(n *node) (first, count int, err error) {
 	r := &g.it.r
 	f := frame{node: n}
 	if r.Reverse {
-		f.i = len(n.rows) - 1
+		f.i = n.len() - 1
 	}
 	if r.Start != nil {
 		if err := g.it.seek(&f, r.Start); err != nil {
 			return 0, 0, err
 		}
 	}
-	first, count = f.i, len(n.rows)-f.i
+	first, count = f.i, n.len()-f.i
 	if r.Reverse {
 		count = f.i + 1
 	}
@@ -186,7 +186,7 @@ func (g *grouper) children(n *node) (first, count int, err error) {
 		if r.Reverse {
 			at = first - i
 		}
-		ok, err := g.it.before(n.rows[at].Key)
+		ok, err := g.it.before(n.key(at))
 		if err != nil {
 			return 0, 0, err
 		}

@@ -46,7 +46,8 @@ type Iter struct {
 
 	frames []frame // from the root to the leaf; those behind depth are spare
 	depth  int
-	row    *Row // of the leaf, nil before the first and after the last
+	leaf   *node // that has the current row
+	i      int
 	whole  bool // the leaf's rows are all before the end
 	state  state
 	err    error
@@ -81,13 +82,13 @@ func (t *Tree) iter(r Range, traverse func(lastKey, reduction []byte) (Step, err
 }
 
 // Key returns the current row's key.
-func (it *Iter) Key() []byte { return it.row.Key }
+func (it *Iter) Key() []byte { return it.leaf.key(it.i) }
 
 // Value returns the current row's value.
-func (it *Iter) Value() []byte { return it.row.Value }
+func (it *Iter) Value() []byte { return it.leaf.value(it.i) }
 
 // Row returns the current row.
-func (it *Iter) Row() Row { return *it.row }
+func (it *Iter) Row() Row { return it.leaf.row(it.i) }
 
 // Err returns what ended the iteration early. A caller that has not asked has not
 // seen all rows.
@@ -111,7 +112,6 @@ func (it *Iter) Next() bool {
 		if it.state != stopped {
 			it.state = done
 		}
-		it.row = nil
 	}
 	return ok
 }
@@ -180,7 +180,7 @@ func (it *Iter) push(p Pointer, key []byte) bool {
 	it.depth++
 	f.i, f.skipped = 0, 0
 	if it.r.Reverse {
-		f.i = len(n.rows) - 1
+		f.i = n.len() - 1
 	}
 	if key != nil {
 		if err := it.seek(f, key); err != nil {
@@ -198,13 +198,13 @@ func (it *Iter) push(p Pointer, key []byte) bool {
 // seek sets f.i to where the range begins in f's node: to the child that can have
 // the first row, or to the first row, which may be none.
 func (it *Iter) seek(f *frame, key []byte) error {
-	order, rows := it.t.o.Order, f.rows
-	i, err := firstGE(order, rows, 0, key)
+	order, count := it.t.o.Order, f.len()
+	i, err := f.firstGE(order, 0, key)
 	if err != nil {
 		return err
 	}
 	if !f.leaf {
-		if it.r.Reverse && i == len(rows) {
+		if it.r.Reverse && i == count {
 			i-- // all lies before key
 		}
 		f.i = i
@@ -215,8 +215,8 @@ func (it *Iter) seek(f *frame, key []byte) error {
 		return nil
 	}
 	// Rows that are equal to key belong to the range.
-	for i < len(rows) {
-		c, err := order(key, rows[i].Key)
+	for i < count {
+		c, err := order(key, f.key(i))
 		if err != nil {
 			return err
 		}
@@ -225,7 +225,7 @@ func (it *Iter) seek(f *frame, key []byte) error {
 		}
 		i++
 	}
-	f.i, f.skipped = i-1, len(rows)-i
+	f.i, f.skipped = i-1, count-i
 	return nil
 }
 
@@ -235,12 +235,12 @@ func (it *Iter) look(f *frame) error {
 	if it.whole {
 		return nil
 	}
-	last := len(f.rows) - 1
+	last := f.len() - 1
 	if it.r.Reverse {
 		last = 0
 	}
 	var err error
-	it.whole, err = it.before(f.rows[last].Key)
+	it.whole, err = it.before(f.key(last))
 	return err
 }
 
@@ -255,7 +255,7 @@ func (it *Iter) before(key []byte) (bool, error) {
 
 // inside stops when the current row is behind the end of the range.
 func (it *Iter) inside() bool {
-	ok, err := it.before(it.row.Key)
+	ok, err := it.before(it.Key())
 	if err != nil {
 		return it.fail(err, it.frames[it.depth-1].ptr, it.depth-1)
 	}
@@ -273,8 +273,8 @@ func (it *Iter) advance() bool {
 	} else {
 		f.i++
 	}
-	if uint(f.i) < uint(len(f.rows)) {
-		it.row = &f.rows[f.i]
+	if uint(f.i) < uint(f.len()) {
+		it.i = f.i
 		return true
 	}
 	return it.settle(nil)
@@ -286,7 +286,7 @@ func (it *Iter) advance() bool {
 func (it *Iter) settle(key []byte) bool {
 	for it.depth > 0 {
 		f := &it.frames[it.depth-1]
-		if uint(f.i) >= uint(len(f.rows)) {
+		if uint(f.i) >= uint(f.len()) {
 			// The node is done with. What comes is no more the first way down.
 			key = nil
 			if it.depth--; it.depth > 0 {
@@ -295,12 +295,12 @@ func (it *Iter) settle(key []byte) bool {
 			continue
 		}
 		if f.leaf {
-			it.row = &f.rows[f.i]
+			it.leaf, it.i = f.node, f.i
 			return true
 		}
-		p := f.children[f.i]
+		p := f.child(f.i)
 		if it.traverse != nil && key == nil {
-			step, err := it.traverse(f.rows[f.i].Key, p.Reduction)
+			step, err := it.traverse(f.key(f.i), p.Reduction)
 			if err != nil {
 				it.err = err
 				return false
@@ -356,7 +356,7 @@ func (it *Iter) Passed() Partial {
 func (f *frame) passedRows(reverse bool) []Row {
 	n := f.i
 	if reverse {
-		n = len(f.rows) - 1 - f.i
+		n = f.len() - 1 - f.i
 	}
 	if n == 0 {
 		return nil
@@ -364,9 +364,9 @@ func (f *frame) passedRows(reverse bool) []Row {
 	rows := make([]Row, 0, n)
 	nth := func(i int) Row {
 		if reverse {
-			i = len(f.rows) - 1 - i
+			i = f.len() - 1 - i
 		}
-		return f.rows[i]
+		return f.row(i)
 	}
 	for i := n - 1; i >= f.skipped; i-- {
 		rows = append(rows, nth(i))
@@ -382,10 +382,10 @@ func (f *frame) passedRows(reverse bool) []Row {
 func (f *frame) appendPassed(reds [][]byte, reverse bool) [][]byte {
 	lo, hi, step := f.i-1, -1, -1
 	if reverse {
-		lo, hi, step = f.i+1, len(f.rows), 1
+		lo, hi, step = f.i+1, f.len(), 1
 	}
 	for i := lo; i != hi; i += step {
-		reds = append(reds, f.children[i].Reduction)
+		reds = append(reds, f.child(i).Reduction)
 	}
 	return reds
 }

@@ -33,21 +33,21 @@ func (t Tree) Get(key []byte) (value []byte, found bool, err error) {
 		if err != nil {
 			return nil, false, at(err, p.Ptr, path[:depth])
 		}
-		if i, err = firstGE(t.o.Order, n.rows, 0, key); err != nil {
+		if i, err = n.firstGE(t.o.Order, 0, key); err != nil {
 			return nil, false, at(err, p.Ptr, path[:depth])
 		}
-		if i == len(n.rows) {
+		if i == n.len() {
 			return nil, false, nil
 		}
 		if n.leaf {
-			c, err := t.o.Order(n.rows[i].Key, key)
+			c, err := t.o.Order(n.key(i), key)
 			if err != nil {
 				return nil, false, at(err, p.Ptr, path[:depth])
 			}
-			return n.rows[i].Value, c == 0, nil
+			return n.value(i), c == 0, nil
 		}
 		path[depth] = i
-		p, parent = n.children[i], n
+		p, parent = n.child(i), n
 	}
 }
 
@@ -111,27 +111,27 @@ func (l *lookup) within(n *node, sorted []int) error {
 	order := l.t.o.Order
 	for lo := 0; len(sorted) > 0; {
 		key := l.results[sorted[0]].Key
-		i, err := firstGE(order, n.rows, lo, key)
+		i, err := n.firstGE(order, lo, key)
 		if err != nil {
 			return err
 		}
-		if i == len(n.rows) {
+		if i == n.len() {
 			return nil // no key that is left is in the tree
 		}
 		if n.leaf {
-			c, err := order(n.rows[i].Key, key)
+			c, err := order(n.key(i), key)
 			if err != nil {
 				return err
 			}
 			if r := &l.results[sorted[0]]; c == 0 {
-				r.Value, r.Found = n.rows[i].Value, true
+				r.Value, r.Found = n.value(i), true
 			}
 			lo, sorted = i, sorted[1:]
 			continue
 		}
 		m := 1
 		for ; m < len(sorted); m++ {
-			c, err := order(l.results[sorted[m]].Key, n.rows[i].Key)
+			c, err := order(l.results[sorted[m]].Key, n.key(i))
 			if err != nil {
 				return err
 			}
@@ -140,7 +140,7 @@ func (l *lookup) within(n *node, sorted []int) error {
 			}
 		}
 		l.path = append(l.path, i)
-		if err := l.node(n.children[i], n, i, sorted[:m]); err != nil {
+		if err := l.node(n.child(i), n, i, sorted[:m]); err != nil {
 			return err
 		}
 		l.path = l.path[:len(l.path)-1]

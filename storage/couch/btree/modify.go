@@ -1,9 +1,11 @@
 package btree
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
+	"sync"
+
+	"scanode/storage/couch/file"
 )
 
 // Modify looks up keys, inserts rows, and removes keys, all in one descent, and returns
@@ -17,7 +19,7 @@ import (
 // tree's key. Neither rows nor keys are kept.
 //
 // Nothing of it is durable, nor found again, before a header with the new root is. If it
-// fails, what was written is garbage in the file.
+// fails, what was written of it, nothing most times, is garbage in the file.
 //
 // Errors: ErrTerm, ErrKey, ErrReduce, those of reading and of Chunks.
 //
@@ -26,29 +28,14 @@ import (
 // not in any.
 func (t Tree) Modify(lookups [][]byte, inserts []Row, removes [][]byte) ([]Result, Tree, error) {
 	actions, err := t.actions(lookups, inserts, removes)
-	if err != nil {
+	if err != nil || len(actions) == 0 {
 		return nil, t, err
 	}
-	m := &modification{t: &t}
-	if len(lookups) > 0 {
-		m.results = make([]Result, 0, len(lookups))
-	}
-	m.layout = t.o.Policy.begin(m)
-	var entries []Row
-	if len(actions) == 0 {
-		return m.results, t, nil
-	}
-	if t.root.IsNil() {
-		entries, err = m.empty(actions)
-	} else {
-		entries, err = m.node(nil, t.root, nil, 0, Row{Value: t.root.Append(nil)}, actions)
-	}
+	m := newModification(&t, len(lookups))
+	defer m.end()
+	root, err := m.run(actions)
 	if err != nil {
 		return nil, t, err
-	}
-	root, err := m.layout.root(entries)
-	if err != nil {
-		return nil, t, at(err, t.root.Ptr, nil)
 	}
 	slices.Reverse(m.results)
 	t.root = root
@@ -147,18 +134,87 @@ func (t *Tree) actions(lookups [][]byte, inserts []Row, removes [][]byte) ([]act
 	return kept, nil
 }
 
-// modification is one Modify under way.
+// modification is one Modify under way, and what is kept of it for the next.
 type modification struct {
 	t       *Tree
 	layout  layout
+	batch   *file.Batch
 	results []Result
 	path    []int
+	// lists are the new rows of the nodes on the way to the one that is being
+	// changed, by depth. They are used again for each node of that depth.
+	lists [][]Row
 	writer
+}
+
+// modifications keeps the buffers of modifications: without it, most of the memory that
+// inserting a row allocates is for them; see BenchmarkInsert.
+var modifications = sync.Pool{New: func() any { return new(modification) }}
+
+func newModification(t *Tree, lookups int) *modification {
+	m := modifications.Get().(*modification)
+	m.t = t
+	if lookups > 0 {
+		m.results = make([]Result, 0, lookups)
+	}
+	m.layout = t.o.Policy.begin(m)
+	m.batch = t.chunks.Begin()
+	return m
+}
+
+// end gives m up. It keeps nothing alive of the tree.
+func (m *modification) end() {
+	m.batch.Discard()
+	for i, list := range m.lists {
+		if cap(list) > maxKeptRows {
+			m.lists[i] = nil
+			continue
+		}
+		clear(list[:cap(list)])
+	}
+	clear(m.reds[:cap(m.reds)])
+	clear(m.payloads[:cap(m.payloads)])
+	m.t, m.layout, m.batch, m.results, m.path = nil, nil, nil, nil, m.path[:0]
+	m.keep()
+	modifications.Put(m)
+}
+
+// maxKeptRows is how long a list may be that is kept for the next modification.
+const maxKeptRows = 1 << 12
+
+// run applies actions, which are in order, and returns the new root.
+func (m *modification) run(actions []action) (Pointer, error) {
+	var entries []Row
+	var err error
+	if root := m.t.root; root.IsNil() {
+		entries, err = m.empty(actions)
+	} else {
+		entries, err = m.node(nil, root, nil, 0, Row{Value: root.Append(nil)}, actions)
+	}
+	if err != nil {
+		return Pointer{}, err
+	}
+	if err != nil {
+		return Pointer{}, err
+	}
+	root, err := m.layout.root(entries)
+	if err != nil {
+		return Pointer{}, err
+	}
+	return root, m.publish(m.batch.Flush())
+}
+
+// list returns the list of the depth that m is at, without rows.
+func (m *modification) list() []Row {
+	for len(m.lists) <= len(m.path) {
+		m.lists = append(m.lists, nil)
+	}
+	return m.lists[len(m.path)][:0]
 }
 
 // empty applies actions to a tree without rows.
 func (m *modification) empty(actions []action) ([]Row, error) {
-	rows, err := m.merge(nil, actions)
+	rows, err := m.merge(&node{}, actions)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
@@ -184,14 +240,9 @@ func (m *modification) inside(out []Row, p Pointer, parent *node, i int, entry R
 	if err != nil {
 		return nil, err
 	}
-	if !n.canonical {
-		if n, err = n.canonicalize(m.t.o.Order); err != nil {
-			return nil, err
-		}
-	}
 	var list []Row
 	if n.leaf {
-		list, err = m.merge(n.rows, actions)
+		list, err = m.merge(n, actions)
 	} else {
 		list, err = m.descend(n, actions)
 	}
@@ -199,8 +250,8 @@ func (m *modification) inside(out []Row, p Pointer, parent *node, i int, entry R
 		return out, err
 	}
 	// The entry gets the node's own last key, which a separator may have stood for.
-	entry.Key = n.rows[len(n.rows)-1].Key
-	if equalRows(n.rows, list) {
+	entry.Key = n.last()
+	if n.has(list) {
 		return append(out, entry), nil
 	}
 	return m.layout.node(out, change{leaf: n.leaf, old: n, entry: entry, list: list, touched: len(actions)})
@@ -209,19 +260,20 @@ func (m *modification) inside(out []Row, p Pointer, parent *node, i int, entry R
 // descend applies actions to the children they belong to and returns the new entries.
 func (m *modification) descend(n *node, actions []action) ([]Row, error) {
 	order := m.t.o.Order
-	list := make([]Row, 0, len(n.rows)+2)
+	depth := len(m.path)
+	list := m.list()
 	lo := 0
 	for len(actions) > 0 {
-		i, err := firstGE(order, n.rows, lo, actions[0].Key)
+		i, err := n.firstGE(order, lo, actions[0].Key)
 		if err != nil {
 			return nil, err
 		}
 		count := len(actions)
-		if i >= len(n.rows)-1 {
-			i = len(n.rows) - 1 // what is behind all keys goes to the last child
+		if i >= n.len()-1 {
+			i = n.len() - 1 // what is behind all keys goes to the last child
 		} else {
 			for count = 1; count < len(actions); count++ {
-				c, err := order(actions[count].Key, n.rows[i].Key)
+				c, err := order(actions[count].Key, n.key(i))
 				if err != nil {
 					return nil, err
 				}
@@ -230,33 +282,35 @@ func (m *modification) descend(n *node, actions []action) ([]Row, error) {
 				}
 			}
 		}
-		list = append(list, n.rows[lo:i]...)
+		list = n.appendRows(list, lo, i)
 		m.path = append(m.path, i)
-		list, err = m.node(list, n.children[i], n, i, n.rows[i], actions[:count])
+		list, err = m.node(list, n.child(i), n, i, n.row(i), actions[:count])
 		if err != nil {
 			return nil, err
 		}
-		m.path = m.path[:len(m.path)-1]
+		m.path = m.path[:depth]
 		lo, actions = i+1, actions[count:]
 	}
-	return append(list, n.rows[lo:]...), nil
+	list = n.appendRows(list, lo, n.len())
+	m.lists[depth] = list
+	return list, nil
 }
 
-// merge returns rows with actions applied and keeps what is found of lookups.
-func (m *modification) merge(rows []Row, actions []action) ([]Row, error) {
+// merge returns the rows of n with actions applied and keeps what is found of lookups.
+func (m *modification) merge(n *node, actions []action) ([]Row, error) {
 	order := m.t.o.Order
-	list := make([]Row, 0, len(rows)+len(actions))
+	list := m.list()
 	lo := 0
 	for _, a := range actions {
-		i, err := firstGE(order, rows, lo, a.Key)
+		i, err := n.firstGE(order, lo, a.Key)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, rows[lo:i]...)
+		list = n.appendRows(list, lo, i)
 		lo = i
 		equal := false
-		if i < len(rows) {
-			c, err := order(rows[i].Key, a.Key)
+		if i < n.len() {
+			c, err := order(n.key(i), a.Key)
 			if err != nil {
 				return nil, err
 			}
@@ -265,7 +319,7 @@ func (m *modification) merge(rows []Row, actions []action) ([]Row, error) {
 		switch a.op {
 		case fetch:
 			if equal {
-				m.results = append(m.results, Result{rows[i], true})
+				m.results = append(m.results, Result{n.row(i), true})
 			} else {
 				m.results = append(m.results, Result{Row: a.Row})
 			}
@@ -277,22 +331,7 @@ func (m *modification) merge(rows []Row, actions []action) ([]Row, error) {
 			lo = i + 1
 		}
 	}
-	return append(list, rows[lo:]...), nil
-}
-
-// equalRows says whether two lists are the same terms.
-func equalRows(a, b []Row) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if !equalRow(a[i], b[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-func equalRow(a, b Row) bool {
-	return bytes.Equal(a.Key, b.Key) && bytes.Equal(a.Value, b.Value)
+	list = n.appendRows(list, lo, n.len())
+	m.lists[len(m.path)] = list
+	return list, nil
 }

@@ -138,10 +138,9 @@ func replay(t *testing.T, log *oplog, cache *Cache) {
 	o := recordedOptions(t, log.Less, log.Reduce, log.Compression, log.ChunkSize)
 	o.Cache = cache
 	exact := o.Compression.Method == file.None
-	spy := &spy{File: f}
-	tree := New(spy, Pointer{}, o)
+	tree := New(f, Pointer{}, o)
 	for i, op := range log.Ops {
-		spy.written = spy.written[:0]
+		end := f.Size()
 		var rows []Row
 		for _, r := range op.Insert {
 			rows = append(rows, Row{r[0], r[1]})
@@ -154,7 +153,7 @@ func replay(t *testing.T, log *oplog, cache *Cache) {
 		if got, want := describe(results), recordedResults(op.Results); got != want {
 			t.Fatalf("operation %d: results\n%s, recorded\n%s", i, got, want)
 		}
-		if got, want := spy.describe(t, exact), recordedWrites(op.Written, exact); got != want {
+		if got, want := describeNodes(t, f, end, exact), recordedWrites(op.Written, exact); got != want {
 			t.Fatalf("operation %d: wrote\n%s, recorded\n%s", i, got, want)
 		}
 		if exact {
@@ -236,33 +235,19 @@ func recordedResults(results [][]any) string {
 	return b.String()
 }
 
-// spy sees what is written.
-type spy struct {
-	*file.File
-	written []written
-}
-
-type written struct {
-	file.Chunk
-	payload []byte
-}
-
-func (s *spy) Append(payloads [][]byte) ([]file.Chunk, error) {
-	chunks, err := s.File.Append(payloads)
-	for i, c := range chunks {
-		s.written = append(s.written, written{c, bytes.Clone(payloads[i])})
-	}
-	return chunks, err
-}
-
-// describe tells of each node that was written kind, number of rows and hashes of keys and
+// describeNodes tells of each node written behind offset from kind, number of rows and hashes of keys and
 // of all that is in it, and with places set, where it is. Without, pointers differ, and so
 // does what is in inner nodes.
-func (s *spy) describe(t *testing.T, places bool) string {
+func describeNodes(t *testing.T, f *file.File, from int64, places bool) string {
 	t.Helper()
 	var b strings.Builder
-	for _, w := range s.written {
-		plain, err := file.Decompress(nil, w.payload, 1<<24)
+	for from < f.Size() {
+		payload, w, err := f.ReadChunk(nil, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from += w.Size
+		plain, err := file.Decompress(nil, payload, 1<<24)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,13 +260,13 @@ func (s *spy) describe(t *testing.T, places bool) string {
 			name = "kv_node"
 		}
 		keys := sha256.New()
-		for _, r := range n.rows {
-			keys.Write(versioned(r.Key))
+		for i := range n.len() {
+			keys.Write(versioned(n.key(i)))
 		}
 		if places {
 			fmt.Fprintf(&b, "%d+%d ", w.Ptr, w.Size)
 		}
-		fmt.Fprintf(&b, "%s %d %.16x", name, len(n.rows), keys.Sum(nil)[:8])
+		fmt.Fprintf(&b, "%s %d %.16x", name, n.len(), keys.Sum(nil)[:8])
 		if places || n.leaf {
 			sum := sha256.Sum256(plain)
 			fmt.Fprintf(&b, " %x", sum[:8])

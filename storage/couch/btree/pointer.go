@@ -33,12 +33,21 @@ func (p Pointer) IsNil() bool { return p.Reduction == nil }
 // nilAtom is the atom nil as CouchDB writes it.
 var nilAtom = []byte{etf.TagAtom, 0, 3, 'n', 'i', 'l'}
 
+// isNil says whether term is the atom nil, of any tag, and nothing else.
+func isNil(term []byte) bool {
+	if len(term) < len("nil")+2 || !bytes.HasSuffix(term, []byte("nil")) {
+		return false // without asking etf, whose errors are allocated
+	}
+	name, rest, err := etf.ReadAtom(term)
+	return err == nil && len(rest) == 0 && string(name) == "nil"
+}
+
 // ParsePointer reads a pointer from one encoded term without version byte. The
 // reduction aliases term.
 //
 // Errors: ErrPointer.
 func ParsePointer(term []byte) (Pointer, error) {
-	if name, rest, err := etf.ReadAtom(term); err == nil && len(rest) == 0 && string(name) == "nil" {
+	if isNil(term) {
 		return Pointer{}, nil
 	}
 	arity, b, err := etf.ReadTupleHeader(term)
@@ -54,10 +63,7 @@ func ParsePointer(term []byte) (Pointer, error) {
 		return Pointer{}, fmt.Errorf("%w: no reduction in it", ErrPointer)
 	}
 	p.Reduction, b = b[:next:next], b[next:]
-	if arity == 3 && !bytes.Equal(b, nilAtom) {
-		if name, rest, err := etf.ReadAtom(b); err == nil && string(name) == "nil" && len(rest) == 0 {
-			return p, nil
-		}
+	if arity == 3 && !isNil(b) {
 		if p.Size, b, err = etf.ReadInt64(b); err != nil || p.Size < 0 || len(b) > 0 {
 			return Pointer{}, fmt.Errorf("%w: no size in it", ErrPointer)
 		}

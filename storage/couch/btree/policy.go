@@ -1,6 +1,9 @@
 package btree
 
-import "fmt"
+import (
+	"bytes"
+	"fmt"
+)
 
 // A Policy decides which nodes the new rows of a tree become. All policies read what any of
 // them wrote, and may go on with it. The four here are those of couch_btree in the course
@@ -27,9 +30,9 @@ type layout interface {
 // change is a node that changed.
 type change struct {
 	leaf    bool
-	old     *node // as it was, in canonical form; nil in a tree without rows
+	old     *node // as it was; nil in a tree without rows
 	entry   Row   // what stood for it in its parent, with its own last key
-	list    []Row // what it has now, at least one row
+	list    []Row // what it has now, at least one row; valid during the call
 	touched int   // how many actions led here
 }
 
@@ -148,22 +151,22 @@ func (c *cutter) chunks(list []Row) [][]Row {
 // reusable says whether the old node, as a whole, is a run of the new list, and full enough
 // to be used again. Then the rows before and behind it get nodes of their own.
 func (c *cutter) reusable(ch change) (prefix, suffix []Row, ok bool) {
-	if !c.reuse || ch.old == nil || len(ch.old.rows) < 2 {
+	if !c.reuse || ch.old == nil || ch.old.len() < 2 {
 		return nil, nil, false
 	}
-	old := ch.old.rows
-	start, ok := before(ch.list, old[0])
-	if !ok || len(ch.list)-start < len(old) || !equalRows(old, ch.list[start:start+len(old)]) {
+	count := ch.old.len()
+	start, ok := before(ch.list, ch.old.row(0))
+	if !ok || len(ch.list)-start < count || !ch.old.has(ch.list[start:start+count]) {
 		return nil, nil, false
 	}
-	size := 0
-	for _, r := range old {
-		size += 1 + r.size()
+	size := count // each as a term of its own
+	for _, r := range ch.list[start : start+count] {
+		size += r.size()
 	}
 	if float64(size) < float64(c.m.t.o.ChunkSize)*c.m.t.o.Fill {
 		return nil, nil, false
 	}
-	return ch.list[:start], ch.list[start+len(old):], true
+	return ch.list[:start], ch.list[start+count:], true
 }
 
 // before returns how many rows at the beginning of list are before first in Erlang's
@@ -176,7 +179,7 @@ func before(list []Row, first Row) (n int, ok bool) {
 			return 0, false
 		}
 		if c == 0 {
-			return i, equalRow(r, first)
+			return i, bytes.Equal(r.Key, first.Key) && bytes.Equal(r.Value, first.Value)
 		}
 		if c > 0 {
 			return i, false

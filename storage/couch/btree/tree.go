@@ -2,17 +2,17 @@ package btree
 
 import (
 	"fmt"
+	"math"
 
 	"scanode/storage/couch/file"
 )
 
 // Chunks is what a tree needs of its file; [*file.File] has it.
 type Chunks interface {
-	// Append writes payloads as one chunk each and returns where they are. It does
-	// not keep them.
-	Append(payloads [][]byte) ([]file.Chunk, error)
+	// Begin starts what a modification writes.
+	Begin() *file.Batch
 	// ReadChunk appends the payload of the chunk at ptr to dst. It may be called from
-	// any goroutine, also during Append.
+	// any goroutine, also during a batch.
 	ReadChunk(dst []byte, ptr int64) ([]byte, file.ChunkInfo, error)
 }
 
@@ -82,6 +82,7 @@ func New(c Chunks, root Pointer, o Options) Tree {
 	if o.MaxNodeBytes <= 0 {
 		o.MaxNodeBytes = DefaultMaxNodeBytes
 	}
+	o.MaxNodeBytes = min(o.MaxNodeBytes, math.MaxUint32)
 	return Tree{c, root, o}
 }
 
@@ -104,7 +105,7 @@ func (t *Tree) fits(n, parent *node, i int) error {
 	// The rows of a child are after those of its left neighbour and not after its
 	// own last key. That one may be greater than the true last key: separators are
 	// legal.
-	c, err := t.o.Order(n.rows[len(n.rows)-1].Key, parent.rows[i].Key)
+	c, err := t.o.Order(n.last(), parent.key(i))
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func (t *Tree) fits(n, parent *node, i int) error {
 		return ErrLastKey
 	}
 	if i > 0 {
-		c, err := t.o.Order(parent.rows[i-1].Key, n.rows[0].Key)
+		c, err := t.o.Order(parent.key(i-1), n.key(0))
 		if err != nil {
 			return err
 		}

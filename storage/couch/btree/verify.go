@@ -112,25 +112,26 @@ func (v *verifier) node(p Pointer) (subtree, error) {
 	}
 	v.sum.Depth = max(v.sum.Depth, len(v.path)+1)
 	v.sum.Bytes += n.chunk
+	rows := n.appendRows(make([]Row, 0, n.len()), 0, n.len())
 	if v.c.Visit != nil {
-		if err := v.c.Visit(Visit{n.ptr, n.chunk, len(n.plain), n.leaf, n.rows, v.path}); err != nil {
+		if err := v.c.Visit(Visit{n.ptr, n.chunk, len(n.plain), n.leaf, rows, v.path}); err != nil {
 			return unread, err
 		}
 	}
 	s := subtree{bytes: n.chunk}
 	var err error
 	if n.leaf {
-		v.sum.Leaves.add(len(n.rows))
-		err = v.leaf(n)
-		s.first, s.last = n.rows[0].Key, n.rows[len(n.rows)-1].Key
+		v.sum.Leaves.add(len(rows))
+		err = v.leaf(n.ptr, rows)
+		s.first, s.last = n.key(0), n.last()
 	} else {
-		v.sum.Inner.add(len(n.rows))
+		v.sum.Inner.add(len(rows))
 		err = v.inner(n, &s)
 	}
 	if err != nil {
 		return unread, err
 	}
-	if err := v.reduction(n, p); err != nil {
+	if err := v.reduction(n, rows, p); err != nil {
 		return unread, err
 	}
 	if p.Size >= 0 && s.bytes >= 0 && p.Size != s.bytes {
@@ -146,10 +147,10 @@ func (v *verifier) node(p Pointer) (subtree, error) {
 
 // leaf looks at the keys of a leaf. Within it they ascend, or it would not have been
 // read.
-func (v *verifier) leaf(n *node) error {
-	v.sum.Rows += int64(len(n.rows))
+func (v *verifier) leaf(ptr int64, rows []Row) error {
+	v.sum.Rows += int64(len(rows))
 	prev := v.last
-	for i, r := range n.rows {
+	for i, r := range rows {
 		if prev != nil {
 			c, err := v.t.o.Order(prev, r.Key)
 			switch {
@@ -160,7 +161,7 @@ func (v *verifier) leaf(n *node) error {
 				err = fmt.Errorf("%w: row %d", ErrDuplicate, i)
 			}
 			if err != nil {
-				if err := v.fault(n.ptr, err); err != nil {
+				if err := v.fault(ptr, err); err != nil {
 					return err
 				}
 			}
@@ -173,7 +174,8 @@ func (v *verifier) leaf(n *node) error {
 
 // inner walks the children of n and completes s.
 func (v *verifier) inner(n *node, s *subtree) error {
-	for i, p := range n.children {
+	for i := range n.len() {
+		p := n.child(i)
 		v.path = append(v.path, i)
 		child, err := v.node(p)
 		v.path = v.path[:len(v.path)-1]
@@ -203,34 +205,34 @@ func (v *verifier) inner(n *node, s *subtree) error {
 
 // lastKey holds the key of the i-th child to what the child has.
 func (v *verifier) lastKey(n *node, i int, child subtree) error {
-	c, err := v.t.o.Order(n.rows[i].Key, child.last)
+	c, err := v.t.o.Order(n.key(i), child.last)
 	switch {
 	case err != nil:
 		return err
-	case c < 0, c > 0 && !v.c.Separators, c == 0 && !v.c.Separators && !bytes.Equal(n.rows[i].Key, child.last):
+	case c < 0, c > 0 && !v.c.Separators, c == 0 && !v.c.Separators && !bytes.Equal(n.key(i), child.last):
 		return ErrLastKey
 	case i == 0 || child.first == nil:
 		return nil
 	}
-	if c, err = v.t.o.Order(n.rows[i-1].Key, child.first); err == nil && c >= 0 {
+	if c, err = v.t.o.Order(n.key(i-1), child.first); err == nil && c >= 0 {
 		err = ErrLastKey
 	}
 	return err
 }
 
 // reduction holds the stored reduction to that of the node's rows.
-func (v *verifier) reduction(n *node, p Pointer) error {
+func (v *verifier) reduction(n *node, rows []Row, p Pointer) error {
 	if v.c.SkipReductions {
 		return nil
 	}
 	var red []byte
 	var err error
 	if n.leaf {
-		red, err = v.t.o.Reducer.Reduce(nil, n.rows)
+		red, err = v.t.o.Reducer.Reduce(nil, rows)
 	} else {
-		reds := make([][]byte, len(n.children))
-		for i, c := range n.children {
-			reds[i] = c.Reduction
+		reds := make([][]byte, n.len())
+		for i := range reds {
+			reds[i] = n.child(i).Reduction
 		}
 		red, err = v.t.o.Reducer.Rereduce(nil, reds)
 	}

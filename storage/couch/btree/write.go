@@ -4,36 +4,79 @@ import "scanode/storage/couch/file"
 
 // writer has the buffers of a modification's writes.
 type writer struct {
+	fresh    []*node // written, and not yet in the file for sure
+	bytes    int     // of fresh
 	packed   [][]byte
 	payloads [][]byte
 	reds     [][]byte
 }
 
+// maxKeptBytes is how much is kept of a buffer for packed nodes for the next modification.
+const maxKeptBytes = 1 << 16
+
+// keep gives up what is not worth keeping for the next modification.
+func (w *writer) keep() {
+	w.fresh, w.bytes = w.fresh[:0], 0
+	if cap(w.fresh) > maxKeptRows {
+		w.fresh = nil
+	}
+	clear(w.fresh[:cap(w.fresh)])
+	for i, b := range w.packed {
+		if cap(b) > maxKeptBytes || i >= 16 {
+			w.packed[i] = nil
+		}
+	}
+}
+
+// publish puts into the cache what was written, if writing it did not fail with err. Not
+// before: the places of nodes that never came into the file will be others'.
+func (m *modification) publish(err error) error {
+	if err != nil {
+		return err
+	}
+	for _, n := range m.fresh {
+		m.t.o.Cache.put(n)
+	}
+	clear(m.fresh)
+	m.fresh, m.bytes = m.fresh[:0], 0
+	return nil
+}
+
+// maxFreshBytes is how much of what was written is held before it is given to file and
+// cache.
+const maxFreshBytes = 1 << 20
+
 // write writes one node for each of chunks, all in one write, and appends what stands for
-// them in their parent to out.
+// them in their parent to out. Until the batch is flushed they cannot be read from the
+// file.
 func (m *modification) write(out []Row, leaf bool, chunks [][]Row) ([]Row, error) {
-	nodes := make([]*node, len(chunks))
+	if m.bytes > maxFreshBytes {
+		if err := m.publish(m.batch.Write()); err != nil {
+			return nil, err
+		}
+	}
+	first := len(m.fresh)
 	m.payloads = m.payloads[:0]
 	for i, rows := range chunks {
-		n := &node{leaf: leaf, canonical: true}
+		n := &node{leaf: leaf}
 		n.plain = appendNode(make([]byte, 0, nodeSize(rows)), leaf, rows)
-		nodes[i] = n
+		m.fresh = append(m.fresh, n)
+		m.bytes += len(n.plain)
 		m.payloads = append(m.payloads, m.pack(i, n.plain))
 	}
-	placed, err := m.t.chunks.Append(m.payloads)
+	placed, err := m.batch.Append(m.payloads)
 	if err != nil {
 		return nil, err
 	}
 	for i, rows := range chunks {
-		n := nodes[i]
+		n := m.fresh[first+i]
 		n.ptr, n.chunk = placed[i].Ptr, placed[i].Size
 		p := Pointer{Ptr: n.ptr, Size: n.chunk}
 		if err := m.reduce(&p, leaf, rows); err != nil {
 			return nil, err
 		}
 		n.adopt(rows)
-		out = append(out, Row{n.rows[len(n.rows)-1].Key, p.Append(make([]byte, 0, len(p.Reduction)+20))})
-		m.t.o.Cache.put(n)
+		out = append(out, Row{n.last(), p.Append(make([]byte, 0, len(p.Reduction)+20))})
 	}
 	return out, nil
 }
@@ -74,22 +117,13 @@ func (m *modification) reduce(p *Pointer, leaf bool, rows []Row) (err error) {
 	return err
 }
 
-// adopt makes the rows of a node that was just written ones of its own bytes, as if it
-// had been read.
+// adopt indexes a node that was just made of rows.
 func (n *node) adopt(rows []Row) {
-	n.rows = make([]Row, len(rows))
-	off := nodeHead
-	for i, r := range rows {
-		key := off + 2
-		value := key + len(r.Key)
-		off = value + len(r.Value)
-		n.rows[i] = Row{n.plain[key:value:value], n.plain[value:off:off]}
-		if !n.leaf {
-			p, err := ParsePointer(n.rows[i].Value)
-			if err != nil {
-				panic("a pointer that was just written cannot be read")
-			}
-			n.children = append(n.children, p)
-		}
+	n.offs = make([]uint32, 0, 2*len(rows)+1)
+	off := nodeHead + 2
+	for _, r := range rows {
+		n.offs = append(n.offs, uint32(off), uint32(off+len(r.Key)))
+		off += r.size()
 	}
+	n.offs = append(n.offs, uint32(off))
 }
