@@ -16,13 +16,13 @@ import (
 // import what their package may, and what testImports says. Arrows point
 // downwards only; a package that is not listed is an error.
 var imports = map[string]struct{ inside, outside []string }{
-	"etf":               {},
-	"etf/etftext":       {inside: []string{"etf"}},
-	"msgpack":           {},
-	"storage":           {},
-	"port":              {inside: []string{"etf"}},
-	"filter":            {inside: []string{"etf", "etf/etftext", "msgpack"}},
-	"storage/lsm":       {inside: []string{"storage"}, outside: []string{"github.com/cockroachdb/pebble/v2"}},
+	"etf":         {},
+	"etf/etftext": {inside: []string{"etf"}},
+	"msgpack":     {},
+	"storage":     {},
+	"port":        {inside: []string{"etf"}},
+	"filter":      {inside: []string{"etf", "etf/etftext", "msgpack"}},
+	"storage/lsm": {inside: []string{"storage"}, outside: []string{"github.com/cockroachdb/pebble/v2"}},
 	"storage/couch/file": {
 		inside:  []string{"etf"},
 		outside: []string{"github.com/cockroachdb/pebble/v2", "github.com/golang/snappy", "github.com/klauspost/compress", "github.com/zeebo/xxh3"},
@@ -31,13 +31,17 @@ var imports = map[string]struct{ inside, outside []string }{
 		inside:  []string{"etf", "storage/couch/file"},
 		outside: []string{"golang.org/x/text"},
 	},
+	"storage/couch/check": {
+		inside:  []string{"etf", "etf/etftext", "storage/couch/file", "storage/couch/btree"},
+		outside: []string{"github.com/cockroachdb/pebble/v2"},
+	},
 	"storage/storetest": {inside: []string{"storage"}, outside: []string{"pgregory.net/rapid"}},
 	"scan":              {inside: []string{"filter", "storage", "etf", "etf/etftext", "msgpack"}},
 	"node":              {inside: []string{"etf"}},
 	"server":            {inside: []string{"scan", "filter", "storage", "etf", "etf/etftext"}, outside: []string{"golang.org/x/sync"}},
 	"cmd/scanode": {
-		inside:  []string{"etf", "etf/etftext", "msgpack", "storage", "port", "filter", "storage/lsm", "scan", "node", "server"},
-		outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"},
+		inside:  []string{"etf", "etf/etftext", "msgpack", "storage", "port", "filter", "storage/lsm", "storage/couch/check", "scan", "node", "server"},
+		outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/schollz/progressbar/v3", "github.com/cockroachdb/pebble/v2", "golang.org/x/sys", "golang.org/x/term"},
 	},
 }
 

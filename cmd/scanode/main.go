@@ -5,6 +5,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -18,8 +19,16 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(portCommand(), serveCommand(), versionCommand())
-	if err := root.Execute(); err != nil {
+	root.AddCommand(portCommand(), serveCommand(), checkCommand(), versionCommand())
+	err := root.Execute()
+	var exit *exitError
+	switch {
+	case errors.As(err, &exit):
+		if exit.err != nil {
+			fmt.Fprintln(os.Stderr, "scanode:", exit.err)
+		}
+		os.Exit(exit.status)
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "scanode:", err)
 		os.Exit(1)
 	}
