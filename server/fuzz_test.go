@@ -59,6 +59,7 @@ func FuzzRequest(f *testing.F) {
 		f.Add(encoded(4, "scan", from, id, opts))
 	}
 	f.Add(encoded(3, "scan_ack", etf.AppendRef(nil, newRef()), etf.AppendInt64(nil, 5)))
+	f.Add(encoded(3, "scan_to", etf.AppendRef(nil, newRef()), etf.AppendPid(nil, pid(8))))
 	f.Add([]byte{108, 255, 255, 255, 255, 106})
 
 	f.Fuzz(func(t *testing.T, msg []byte) {
