@@ -55,9 +55,9 @@ func (c *call) storeInfo() {
 	v.mu.Lock()
 	streams := len(v.streams)
 	v.mu.Unlock()
-	parked := etf.Atom("false")
-	if stats.Parked {
-		parked = "true"
+	levels := etf.List{}
+	for _, files := range stats.LevelFiles {
+		levels = append(levels, files)
 	}
 	c.okTerm(etf.Map{
 		{Key: etf.Atom("engine"), Value: []byte(stats.Engine)},
@@ -69,7 +69,12 @@ func (c *call) storeInfo() {
 		{Key: etf.Atom("snapshots"), Value: stats.Snapshots},
 		{Key: etf.Atom("streams"), Value: int64(streams)},
 		{Key: etf.Atom("read_errors"), Value: stats.ReadErrors},
-		{Key: etf.Atom("parked"), Value: parked},
+		{Key: etf.Atom("parked"), Value: boolTerm(stats.Parked)},
 		{Key: etf.Atom("text"), Value: []byte(stats.Text)},
+		{Key: etf.Atom("level_files"), Value: levels},
+		{Key: etf.Atom("table_bytes"), Value: stats.TableBytes},
+		{Key: etf.Atom("block_cache_bytes"), Value: stats.BlockCacheBytes},
+		{Key: etf.Atom("file_cache_bytes"), Value: stats.FileCacheBytes},
+		{Key: etf.Atom("table"), Value: []byte(stats.Table)},
 	})
 }

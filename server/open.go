@@ -87,7 +87,7 @@ func (s *Server) reserve(dir string) error {
 		}
 		switch {
 		case st == nil:
-			return reasonf(tagLocked, "%s is being opened by another request", dir)
+			return reasonf(tagLocked, "%s is in use by another request", dir)
 		case st.lease.isOrphaned():
 			s.mu.Unlock()
 			s.closeAll([]*store{st}, "its opener is dead and its directory is opened anew")

@@ -28,13 +28,13 @@
 -module(scanode).
 
 -export([child_spec/1, start_link/1]).
--export([open/2, close/1, info/0, info/1]).
+-export([open/2, close/1, destroy/1, destroy/2, repair/1, repair/2, info/0, info/1, is_empty/1]).
 -export([get/2, get/3, put/3, delete/2, write/3, async_write/4, async_get/3]).
 -export([snapshot/1, snapshot/2, iterator/2, iterator_read/3, iterator_move/2, handles/1]).
 -export([explain/2, split/3, fold/4, fold_info/4, scan_start/2, scan_next/1, scan_stop/1]).
 -export([aggregate/2, aggregate_info/2, merge_aggregates/1]).
 
--export_type([db/0, scan/0, iterator/0, reason/0, outcome/0, write_error/0, op/0, row/0, cell/0, range/0, start_option/0, open_option/0, open_options/0]).
+-export_type([db/0, scan/0, iterator/0, reason/0, outcome/0, write_error/0, op/0, repaired/0, row/0, cell/0, range/0, start_option/0, open_option/0, open_options/0]).
 -export_type([write_options/0, iterator_option/0, from/0, read_option/0, fold_option/0, fold_options/0]).
 -export_type([compute/0, aggregate_option/0, aggregate_options/0, aggregate_row/0, partial/0]).
 
@@ -79,6 +79,9 @@
 -type write_error() :: closed | {outcome(), reason()}.
 %% `closed' is a rejection too.
 
+-type repaired() :: #{rows := non_neg_integer(), lost := [binary()], aside := binary()}.
+%% How many rows the store has now; what could not be read, in words for people, empty if everything could; and the directory that holds the old files.
+
 -type op() :: {put, Key :: binary(), Value :: binary()} | {delete, Key :: binary()}.
 
 -type cell() :: integer() | float() | boolean() | binary() | [] | term().
@@ -104,11 +107,7 @@
     {Start :: binary() | undefined, End :: binary() | undefined}
     | {Start :: binary() | undefined, End :: binary() | undefined, {StartInclusive :: boolean(), EndInclusive :: boolean()}}.
 
--type start_option() ::
-    {name, atom()}
-    | {executable, file:filename_all()}
-    | {args, [string() | binary()]}
-    | {start_timeout, timeout()}.
+-type start_option() :: {name, atom()} | {executable, file:filename_all()} | {args, [string() | binary()]} | {start_timeout, timeout()}.
 %% `name': registered locally, default `scanode_port'. `executable': the program; without it the environment variable SCANODE_EXECUTABLE, the
 %% application's environment (`executable'), priv/OS-ARCH/scanode and the checkout's bin/scanode are tried in this order. `args': further arguments of
 %% `scanode port'. `start_timeout': how long the program may take to say hello, in milliseconds, default 30000.
@@ -116,11 +115,9 @@
 -type open_option() ::
     {node, node()}
     | {port, atom() | pid()}
-    | {timeout, timeout()}
-    | {create_if_missing, boolean()}
-    | {error_if_exists, boolean()}
+    | {create_if_missing | error_if_exists, boolean()}
+    | {orphan_ms | timeout, timeout()}
     | {engine, atom()}
-    | {orphan_ms, timeout()}
     | {atom(), term()}.
 -type open_options() :: #{atom() => term()} | [open_option() | atom()].
 
@@ -215,14 +212,43 @@ close({Tag, Via, Id}) when Tag =:= scanode_db andalso ?IS_DB(Via, Id); Tag =:= s
 close(Db) ->
     erlang:error(badarg, [Db]).
 
+%% @equiv destroy(Dir, #{})
+-spec destroy(file:filename_all()) -> ok | {error, reason()}.
+destroy(Dir) ->
+    destroy(Dir, #{}).
+
+%% @doc Removes the store in the directory Dir, where there is one, and no files that are not a store's. It must not be open. Options are `node', `port',
+%% `timeout' and `engine', as of {@link open/2}.
+-spec destroy(file:filename_all(), open_options()) -> ok | {error, reason()}.
+destroy(Dir, Options) ->
+    scanode_call:about(destroy, Dir, Options).
+
+%% @equiv repair(Dir, #{})
+-spec repair(file:filename_all()) -> {ok, repaired()} | {error, reason()}.
+repair(Dir) ->
+    repair(Dir, #{}).
+
+%% @doc Makes a new store of what can be read of the one in the directory Dir, in its place. It must not be open. Options as of {@link destroy/2}.
+-spec repair(file:filename_all(), open_options()) -> {ok, repaired()} | {error, reason()}.
+repair(Dir, Options) ->
+    scanode_call:about(repair, Dir, Options).
+
+%% @doc Whether the store, or the snapshot, has no rows. Mostly at once; deleted rows that are still there may have to be passed over.
+-spec is_empty(db()) -> {ok, boolean()} | {error, reason()}.
+is_empty({scanode_db, Via, Id}) when ?IS_DB(Via, Id) ->
+    scanode_call:ask(Via, {is_empty, Id}, infinity);
+is_empty(Db) ->
+    erlang:error(badarg, [Db]).
+
 %% @doc Facts about this BEAM's program, which is started where it does not run: `version', `protocol', `stores', `streams', `links', `memory_bytes',
 %% `os_pid'.
 -spec info() -> {ok, #{atom() => term()}} | {error, reason()}.
 info() ->
     info(#{}).
 
-%% @doc Facts about a store: `engine', `dir', `disk_bytes', `memory_bytes', `files', `iterators', `snapshots', `streams', `read_errors', `parked',
-%% `text'. Or, with the options `node', `port' and `timeout' as of {@link open/2} instead of a handle, about that program as {@link info/0}.
+%% @doc Facts about a store: `engine', `dir', `disk_bytes', `memory_bytes', `files', `iterators', `snapshots', `streams', `read_errors', `parked', `text',
+%% `level_files', `table_bytes', `block_cache_bytes', `file_cache_bytes', `table' (docs/protocol.md §2). Or, with the options `node', `port' and `timeout' as
+%% of {@link open/2} instead of a handle, about that program as {@link info/0}.
 -spec info(db() | open_options()) -> {ok, #{atom() => term()}} | {error, reason()}.
 info({scanode_db, Via, Id}) when ?IS_DB(Via, Id) ->
     scanode_call:ask(Via, {info, Id}, infinity);

@@ -2,7 +2,7 @@
 %% Single calls: how an API function's arguments become a request, where that goes, and what the answer means.
 -module(scanode_call).
 
--export([ask/3, timed/3, info/1, open/2, write/4, async_write/5, async_get/4]).
+-export([ask/3, timed/3, info/1, about/3, open/2, write/4, async_write/5, async_get/4]).
 
 %% @doc One call to where a handle's store is.
 -spec ask(scanode_link:via(), term(), timeout()) -> term().
@@ -30,9 +30,18 @@ info(Options) ->
     end.
 
 -spec answer({replied, scanode_link:via(), term()} | {lost, scanode_link:via(), scanode:reason()} | {error, scanode:reason()}) -> term().
+answer({replied, _, {error, closed}}) -> {error, {down, <<"scanode is ending">>}};
 answer({replied, _, Reply}) -> Reply;
 answer({lost, _, Reason}) -> {error, Reason};
 answer({error, Reason}) -> {error, Reason}.
+
+%% @doc One request {Word, Dir, Options} about a directory that nobody has open.
+-spec about(destroy | repair, file:filename_all(), term()) -> term().
+about(Word, Dir, Options) ->
+    case located(Dir, Options) of
+        {ok, Target, Path, Timeout, Rest} -> answer(request(Target, {Word, Path, Rest}, Timeout, again()));
+        {error, Reason} -> {error, Reason}
+    end.
 
 %% Where a request about a directory goes, and the options that are left.
 -spec located(term(), term()) -> {ok, scanode_options:target(), file:filename_all(), timeout(), map()} | {error, scanode:reason()}.
@@ -104,7 +113,7 @@ met(Port, How, {_, Lost, Until}) ->
         _ -> over
     end.
 
-%% One request of a program or a node. The end of a program that has not seen it is no answer; the next one is asked.
+%% One request, of a program or a node. The end of a program that has not seen it is no answer; the next one is asked.
 -spec request(scanode_options:target(), term(), timeout(), again()) ->
     {replied, scanode_link:via(), term()} | {lost, scanode_link:via(), scanode:reason()} | {error, scanode:reason()}.
 request({node, Node}, Request, Timeout, _Again) ->

@@ -254,7 +254,7 @@ words() ->
      varchar, sint64, timestamp, double, boolean, any, infinity, kv, keys, terms, cells, select,
      count, sum, avg, min, max, stddev_pop, stddev_samp, first, last, time, asc, desc,
      closed, busy, deadline, too_many_groups, overflow, bad_request, bad_option, bad_filter, bad_row, bad_path, missing, exists, locked, foreign, corrupt, parked, io, internal,
-     more, done, id, kind, snapshot, iterator, maker, orphaned, idle_ms,
+     more, done, id, kind, snapshot, iterator, maker, orphaned, idle_ms, lost, aside, level_files, table_bytes, block_cache_bytes, file_cache_bytes, table,
      stores, streams, links, memory_bytes, os_pid,
      engine, dir, disk_bytes, files, iterators, snapshots, read_errors, text, true, false].
 
