@@ -12,9 +12,8 @@
 %% ok = scanode:close(Db).
 %% '''
 %%
-%% Starting the application starts no program yet: the first {@link open/2} does, and one after the program ended does so again, after a pause of 100 ms
-%% that doubles up to 10 s while the program lives less than a minute. Stopping the application ends the program and waits until it has closed its
-%% stores.
+%% Starting the application starts no program yet: the first {@link open/2} does, and one after the program ended does so again, after a pause of 100 ms that
+%% doubles up to 10 s while the program lives less than a minute. Stopping the application ends the program and waits until it has closed its stores.
 %%
 %% <b>Lifetime of a store.</b> It is open until {@link close/1}, which any process may call; until its opener is dead and its directory is opened
 %% anew; until the program or the connection to its node ends; or until nobody has used it for `orphan_ms' after its opener died. A handle outlives its
@@ -23,8 +22,7 @@
 %% <b>Timeouts</b> are in milliseconds and `infinity' by default. They are not needed against a program that dies: that fails every call and fold at
 %% once. They are for disks that hang.
 %%
-%% Arguments that cannot be what they should (something else than a handle for a handle) raise `badarg'; what depends on the store or the program is
-%% returned.
+%% Arguments that cannot be what they should (something else than a handle for a handle) raise `badarg'; what depends on the store or the program is returned.
 -module(scanode).
 
 -export([child_spec/1, start_link/1]).
@@ -122,23 +120,15 @@
 -type open_options() :: #{atom() => term()} | [open_option() | atom()].
 
 -type fold_option() ::
-    {timeout, timeout()}
-    | {start, binary()}
-    | {'end', binary()}
-    | {start_inclusive, boolean()}
-    | {end_inclusive, boolean()}
+    {timeout | deadline, timeout()}
+    | {start | 'end' | continue, binary()}
+    | {start_inclusive | end_inclusive | reverse | with_keys | cost, boolean()}
     | {ranges, [range()]}
-    | {reverse, boolean()}
     | {limit, non_neg_integer()}
-    | {continue, binary()}
-    | {deadline, timeout()}
     | {filter, term()}
     | {rows, kv | keys | terms | cells | {select, [Column :: binary()]}}
-    | {with_keys, boolean()}
     | {on_foreign, error | skip}
-    | {cost, boolean()}
-    | {max_batch_bytes, pos_integer()}
-    | {max_unacked_bytes, pos_integer()}.
+    | {max_batch_bytes | max_unacked_bytes, pos_integer()}.
 -type fold_options() :: #{atom() => term()} | [fold_option() | atom()].
 
 -type compute() :: {count, all} | {count | sum | avg | min | max | stddev_pop | stddev_samp | first | last, Field :: binary()}.
@@ -175,9 +165,8 @@ child_spec(Options) ->
         modules => [scanode_port]
     }.
 
-%% @doc Starts the owner of a program, linked to the caller. The program itself is started by the first {@link open/2} that names it, as `port => Name'.
-%% The application `scanode' need not be started for this. The program ends with its owner. A missing or wrong program is not an error here but of
-%% {@link open/2}.
+%% @doc Starts the owner of a program, linked to the caller. The program itself is started by the first {@link open/2} that names it, as `port => Name'. The
+%% application `scanode' need not be started for this. The program ends with its owner. A missing or wrong program is not an error here but of {@link open/2}.
 -spec start_link([start_option()] | map()) -> {ok, pid()} | ignore | {error, term()}.
 start_link(Options) ->
     {Name, Rest} = scanode_options:start(Options),
@@ -240,8 +229,7 @@ is_empty({scanode_db, Via, Id}) when ?IS_DB(Via, Id) ->
 is_empty(Db) ->
     erlang:error(badarg, [Db]).
 
-%% @doc Facts about this BEAM's program, which is started where it does not run: `version', `protocol', `stores', `streams', `links', `memory_bytes',
-%% `os_pid'.
+%% @doc Facts about this BEAM's program, which is started where it does not run: `version', `protocol', `stores', `streams', `links', `memory_bytes', `os_pid'.
 -spec info() -> {ok, #{atom() => term()}} | {error, reason()}.
 info() ->
     info(#{}).
@@ -385,8 +373,7 @@ handles(Db) ->
 handle(Via, #{id := Id, kind := snapshot} = Facts) -> maps:put(handle, {scanode_db, Via, Id}, maps:remove(id, Facts));
 handle(Via, #{id := Id, kind := iterator} = Facts) -> maps:put(handle, {scanode_iterator, Via, Id}, maps:remove(id, Facts)).
 
-%% @doc Calls `Fun(Row, Acc)' for the rows of a range in the order of their keys, byte by byte, as they were when the fold began. Options, as a map or a
-%% list:
+%% @doc Calls `Fun(Row, Acc)' for the rows of a range in the order of their keys, byte by byte, as they were when the fold began. Options, as a map or a list:
 %% <ul>
 %% <li>`start', `end': bounds, binaries; default none. `start_inclusive' (true), `end_inclusive' (false). Or `ranges': several, in the order in which
 %%     they are folded over, on one view of the store.</li>
@@ -395,10 +382,9 @@ handle(Via, #{id := Id, kind := iterator} = Facts) -> maps:put(handle, {scanode_
 %%     {@link fold_info/4}.</li>
 %% <li>`deadline': so many milliseconds may the scan take in the program, else it ends with `{scan, deadline}'; default `infinity'.</li>
 %% <li>`filter': only rows that match this filter term (docs/filters.md). The values must then be riak objects.</li>
-%% <li>`rows': what a Row is. `kv', the default: `{Key, Value}'; `keys': `Key'. Of stored riak objects, whatever their encoding: `terms':
-%%     `[{Name, Cell}]'; `cells': `[Cell]'; `{select, Names}': the cells of these columns, `[]' for one that is missing or NULL. Deleted rows are left
-%%     out. With `with_keys' (false) `{Key, Row}'. A row that holds what cannot cross (docs/protocol.md) is an error, or with
-%%     `on_foreign => skip' left out.</li>
+%% <li>`rows': what a Row is. `kv', the default: `{Key, Value}'; `keys': `Key'. Of stored riak objects, whatever their encoding: `terms': `[{Name, Cell}]';
+%%     `cells': `[Cell]'; `{select, Names}': the cells of these columns, `[]' for one that is missing or NULL. Deleted rows are left out. With `with_keys'
+%%     (false) `{Key, Row}'. A row that holds what cannot cross (docs/protocol.md) is an error, or with `on_foreign => skip' left out.</li>
 %% <li>`timeout': so many milliseconds without any sign of life of the scan; default `infinity'. A scan that finds nothing for long is alive.</li>
 %% <li>`max_batch_bytes' (131072), `max_unacked_bytes' (1048576): the size of a batch of rows and of all batches that may be on their way or wait in
 %%     the mailbox.</li>
