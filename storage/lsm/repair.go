@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
@@ -94,11 +95,9 @@ func (r *repair) survey() error {
 	}
 	onDisk := map[uint64]bool{}
 	for _, name := range names {
-		var num uint64
-		if digits, ok := strings.CutSuffix(name, ".sst"); ok && isNumber(digits) {
-			if _, err := fmt.Sscan(digits, &num); err == nil && tableName(num) == name {
-				onDisk[num] = true
-			}
+		num, err := strconv.ParseUint(strings.TrimSuffix(name, ".sst"), 10, 64)
+		if err == nil && tableName(num) == name {
+			onDisk[num] = true
 		}
 	}
 	live, least, err := r.manifest()
