@@ -173,7 +173,7 @@ func (zeros) Read(p []byte) (int, error) {
 // TestBombs: what claims or has too much costs no more than the limit.
 func TestBombs(t *testing.T) {
 	const limit = 1 << 20
-	zstdBomb := Compression{Method: Zstd}.Append(nil, make([]byte, 64<<20))
+	zstdBomb := Compression{Method: Zstd}.Append(nil, make([]byte, 8<<20))
 	// A frame without content, with a window of 2 GiB.
 	window := []byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa8, 0x01, 0x00, 0x00}
 	for _, c := range []struct {
@@ -181,9 +181,9 @@ func TestBombs(t *testing.T) {
 		data []byte
 		want error
 	}{
-		{"deflate, honest", bomb(64<<20, 64<<20), ErrTooLarge},
-		{"deflate, claims less", bomb(64<<20, 1000), ErrCompression},
-		{"deflate, claims all it may", bomb(64<<20, limit-1), ErrCompression},
+		{"deflate, honest", bomb(8<<20, 8<<20), ErrTooLarge},
+		{"deflate, claims less", bomb(8<<20, 1000), ErrCompression},
+		{"deflate, claims all it may", bomb(8<<20, limit-1), ErrCompression},
 		{"deflate, claims more", bomb(100, 1000), ErrCompression},
 		{"deflate, claims 4 GiB", bomb(100, 1<<32-1), ErrTooLarge},
 		{"deflate, claims what cannot be", bomb(0, 500_000), ErrCompression},
@@ -205,6 +205,9 @@ func TestBombs(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.what, err, c.want)
 		}
 		most := uint64(4 * limit)
+		if len(c.data) < 100 {
+			most = 64 << 10 // its own reader's window; nothing that is claimed
+		}
 		if bytes.HasPrefix(c.data, zstdMagic) {
 			most += 2 * maxWindow // and its decoder may be new
 		}

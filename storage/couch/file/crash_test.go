@@ -107,6 +107,29 @@ func crashInCommit(t *testing.T, c *content, f *File, fsys *vfs.MemFS, r *rand.R
 	return after
 }
 
+// TestOpenSyncs: a header that a process wrote and did not sync, and that Open has
+// found, is there after a loss of power.
+func TestOpenSyncs(t *testing.T) {
+	fsys := vfs.NewCrashableMem()
+	f := create(t, fsys, "f")
+	h, err := f.WriteHeader([]byte{131, 97, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if f, err = Open(fsys, "f", Options{}); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if f, err = Open(fsys.CrashClone(vfs.CrashCloneCfg{}), "f", Options{}); err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if got, err := f.LastHeader(); err != nil || !same(got, h) {
+		t.Errorf("%+v, %v; want %+v", got, err, h)
+	}
+}
+
 // TestFaults fails each operation of a few commits in turn. The call that meets the
 // fault fails, so do all that follow a failed write or sync, and what was committed
 // before is found when the file is opened anew, as it is and after a loss of power.

@@ -15,10 +15,6 @@ import (
 // of the term without its version byte.
 const deflatePrefix = 1 + 1 + 4
 
-// maxInflation is the most bytes that a byte of a deflate stream stands for,
-// rounded up.
-const maxInflation = 1033
-
 // deflaters keeps zlib writers by level: making one takes hundreds of kilobytes,
 // more than all else that writing a node takes; see BenchmarkCompress.
 var deflaters [10]sync.Pool
@@ -92,9 +88,6 @@ func inflate(dst, data []byte, limit int) ([]byte, error) {
 	data = data[deflatePrefix:]
 	if size > int64(limit)-1 {
 		return dst, tooLarge(size+1, limit)
-	}
-	if size > maxInflation*int64(len(data)) {
-		return dst, badTerm("%d bytes cannot be deflated to %d", size, len(data))
 	}
 	in, _ := inflaters.Get().(*inflater)
 	if in == nil {

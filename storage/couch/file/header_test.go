@@ -43,7 +43,7 @@ func TestGenerations(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if at < 0 || fmt.Sprint(h) != fmt.Sprint(want[at]) {
+			if at < 0 || !same(h, want[at]) {
 				t.Fatalf("before %d: %+v, want number %d of %+v", before, h, at, want)
 			}
 			at--
@@ -54,7 +54,7 @@ func TestGenerations(t *testing.T) {
 	}
 	for _, h := range want {
 		got, err := f.HeaderAt(h.Ptr)
-		if err != nil || fmt.Sprint(got) != fmt.Sprint(h) {
+		if err != nil || !same(got, h) {
 			t.Errorf("at %d: %+v, %v; want %+v", h.Ptr, got, err, h)
 		}
 		for _, ptr := range []int64{h.Ptr + 1, h.Ptr - BlockSize, -1, f.Size(), 1<<62 + h.Ptr} {
@@ -63,6 +63,10 @@ func TestGenerations(t *testing.T) {
 			}
 		}
 	}
+}
+
+func same(a, b Header) bool {
+	return a.Ptr == b.Ptr && a.Size == b.Size && a.Sum == b.Sum && bytes.Equal(a.Term, b.Term)
 }
 
 // TestBadTerm: LastHeader does not fall back to an older header, and who asks for
@@ -104,8 +108,8 @@ func (c *countingFile) ReadAt(p []byte, off int64) (int, error) {
 // not read it more than 40 times: a header is read without looking at its tags for
 // 17 blocks, and up to as much again.
 func TestForgedHeaders(t *testing.T) {
-	const blocks = 3000
-	for _, every := range []int{1, 2, 16, 17, 18, 40, 1500} {
+	const blocks = 500
+	for _, every := range []int{1, 2, 17, 18, 40, 250} {
 		for _, burst := range []int{1, 16, 17} {
 			b := make([]byte, blocks*BlockSize)
 			for at := 0; at < blocks; at++ {
@@ -153,7 +157,7 @@ func TestHeaderAcrossBlocks(t *testing.T) {
 				t.Errorf("%d bytes: %+v, and the file ends at %d", size, h, f.Size())
 			}
 			got, err := f.LastHeader()
-			if err != nil || fmt.Sprint(got) != fmt.Sprint(h) {
+			if err != nil || !same(got, h) {
 				t.Errorf("%d bytes: %d bytes at %d, %v; want %d at %d", size, got.Size, got.Ptr, err, h.Size, h.Ptr)
 			}
 		}
