@@ -121,8 +121,8 @@ const maxOrphan = 64 << 20
 // none begins there. zeros is what zeros has said of pos.
 func (o *orphans) chunk(pos, end, zeros int64) (u use, size int64, err error) {
 	if pos%file.BlockSize == 0 {
-		if raw, err := o.raw(pos, 1); err != nil || raw[0] == 1 {
-			return o.brokenHeader(pos, end, err)
+		if u, size, err := o.brokenHeader(pos, end); size > 0 || err != nil {
+			return u, size, err
 		}
 	}
 	c, err := o.in.f.Stat(pos)
@@ -181,11 +181,26 @@ func (o *orphans) whole(pos, end int64) (bool, error) {
 // with, and no header follows, for which they would have been written.
 func shortZeros(pos, end, zeros int64) bool { return zeros < 4 && pos+zeros < end }
 
-// brokenHeader reports a block that says that it begins a header, and is none: all
-// valid ones are extents. Its length is believed if the header would be whole.
-func (o *orphans) brokenHeader(pos, end int64, err error) (use, int64, error) {
+// brokenHeader reports a block that begins a header which cannot be read: all that
+// can be read are extents. It returns size 0 for any other block.
+func (o *orphans) brokenHeader(pos, end int64) (u use, size int64, err error) {
+	raw, err := o.raw(pos, 5)
 	if err != nil {
 		return 0, 0, err
+	}
+	tagged := raw[0] == 1
+	h, err := o.in.f.GuessHeader(pos)
+	if err == nil && h.Size <= end-pos+1 && pos+h.Size > o.in.f.Size() {
+		h.Size = o.in.f.Size() - pos
+	}
+	switch {
+	case err == nil && h.Size <= end-pos:
+		o.lostHeader(pos, true, "a header with the right checksum, and a wrong tag or length")
+		return useUnreadable, h.Size, nil
+	case err != nil && !errors.Is(err, file.ErrNoHeader):
+		return 0, 0, err
+	case !tagged:
+		return 0, 0, nil
 	}
 	_, err = o.in.f.HeaderAt(pos)
 	switch {
@@ -195,22 +210,28 @@ func (o *orphans) brokenHeader(pos, end int64, err error) (use, int64, error) {
 	case !damaging(err) && !errors.Is(err, file.ErrNoHeader):
 		return 0, 0, err
 	}
-	f := Finding{Text: "a header that cannot be read: " + reason(err), Offset: pos}
-	if pos > o.in.newest && errors.Is(err, file.ErrChecksum) {
-		// It was written whole, and is the last: what it has committed is lost.
+	o.lostHeader(pos, errors.Is(err, file.ErrChecksum), "a header that cannot be read: "+reason(err))
+	if len(raw) < 5 {
+		return useUnreadable, end - pos, nil
+	}
+	// Its length is believed if it would be whole.
+	size = headerExtent(int64(binary.BigEndian.Uint32(raw[1:])))
+	if size > end-pos {
+		size = min(end-pos, file.BlockSize)
+	}
+	return useUnreadable, size, nil
+}
+
+// lostHeader reports a header that no reader takes. Behind the newest one that was
+// written whole it is damage: what it has committed is lost. Else it is what a loss
+// of power leaves.
+func (o *orphans) lostHeader(pos int64, whole bool, text string) {
+	f := Finding{Text: text, Offset: pos}
+	if whole && pos > o.in.newest {
 		o.in.rep.damage(f)
 	} else {
 		o.in.rep.note(f)
 	}
-	raw, err := o.raw(pos, 5)
-	if err != nil || len(raw) < 5 {
-		return useUnreadable, 0, err
-	}
-	size := headerExtent(int64(binary.BigEndian.Uint32(raw[1:])))
-	if size > end-pos {
-		return useUnreadable, min(end-pos, file.BlockSize), nil
-	}
-	return useUnreadable, size, nil
 }
 
 // headerExtent is how many bytes of the file a header of n bytes takes.
@@ -293,7 +314,7 @@ func (o *orphans) resync(pos, end int64, budget *int64) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
-		if at == padding || at%file.BlockSize == 0 && raw[0] == 1 {
+		if at == padding || at%file.BlockSize == 0 && (raw[0] == 1 || headerLike(raw)) {
 			return at, nil
 		}
 		if *budget <= 0 {
@@ -323,6 +344,11 @@ func (o *orphans) resync(pos, end int64, budget *int64) (int64, error) {
 		}
 	}
 	return end, nil
+}
+
+// headerLike says whether a block may begin a header, whatever its tag.
+func headerLike(raw []byte) bool {
+	return len(raw) > 22 && raw[1] < 0x80 && raw[21] == etf.Version && raw[22] == etf.TagSmallTuple
 }
 
 // minPadding is how many zeros are taken for padding where the bytes before them

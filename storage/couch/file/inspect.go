@@ -1,6 +1,12 @@
 package file
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"scanode/etf"
+)
 
 // Extent is what a chunk's length word says of it.
 type Extent struct {
@@ -54,4 +60,46 @@ func (f *File) ReadRaw(b []byte, off int64) error {
 		return err
 	}
 	return f.readAt(b, off)
+}
+
+// maxGuessed is the largest header that GuessHeader finds.
+const maxGuessed = 64 << 10
+
+// GuessHeader returns the header in the block at ptr although its tag or its length
+// word is wrong: its term says itself where it ends, and its checksum that it is one.
+// No reader of the file would take it.
+//
+// Errors: ErrNoHeader when there is none, ErrBeyondEOF, ErrFailed, ErrClosed, those of
+// the file system.
+func (f *File) GuessHeader(ptr int64) (Header, error) {
+	eof := f.Size()
+	if ptr < 0 || ptr >= eof || ptr%BlockSize != 0 {
+		return Header{}, f.fault(ptr, ErrNoHeader, "not a block of the file")
+	}
+	none := f.fault(ptr, ErrNoHeader, "none at its place")
+	b := make([]byte, min(BlockSize, eof-ptr))
+	for {
+		if err := f.readAt(b, ptr); err != nil {
+			return Header{}, err
+		}
+		if len(b) <= headerStart+sumSize || b[headerStart+sumSize] != etf.Version {
+			return Header{}, none
+		}
+		content := stripBlocks(slices.Clone(b[headerStart:]), ptr+headerStart, 0)
+		rest, err := etf.Skip(content[sumSize+1:])
+		if err == nil {
+			h := Header{Ptr: ptr, Term: content[sumSize : len(content)-len(rest)]}
+			h.Size = headerStart + written(ptr+headerStart, int64(sumSize+len(h.Term)))
+			var ok bool
+			if h.Sum, ok = f.sum.verify([sumSize]byte(content), h.Term); !ok {
+				return Header{}, none
+			}
+			return h, nil
+		}
+		// It may be longer than what was read.
+		if !errors.Is(err, etf.ErrTruncated) || int64(len(b)) == min(maxGuessed, eof-ptr) {
+			return Header{}, none
+		}
+		b = make([]byte, min(maxGuessed, eof-ptr))
+	}
 }
