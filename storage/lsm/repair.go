@@ -43,6 +43,7 @@ type repair struct {
 	guess     bool
 	tables    []uint64
 	logs      []uint64
+	log       mark // what SYNCED says of the last one
 	rangeDels []rangeDel
 	done      storage.Repaired
 	more      int // losses that are not listed
@@ -100,7 +101,11 @@ func (r *repair) survey() error {
 			onDisk[num] = true
 		}
 	}
-	live, least, err := r.manifest()
+	was, err := r.synced()
+	if err != nil {
+		return err
+	}
+	live, least, err := r.manifest(was.manifest)
 	if err != nil {
 		r.guess, least = true, 0
 		r.lose(fmt.Sprintf("the manifest: %v; rows that were deleted lately may be back", err))
@@ -123,6 +128,10 @@ func (r *repair) survey() error {
 			r.logs = append(r.logs, num)
 		}
 	}
+	r.log = was.log
+	if r.log.num >= least && r.log.num != 0 && !slices.Contains(logs, r.log.num) {
+		r.lose(logName(r.log.num) + ": it is missing")
+	}
 	if r.timed, err = checkMarker(fs, r.path(markerName)); err == nil {
 		return nil
 	}
@@ -130,9 +139,18 @@ func (r *repair) survey() error {
 	return r.timedByTables()
 }
 
+// synced returns what SYNCED says.
+func (r *repair) synced() (synced, error) {
+	b, err := readSmall(r.e.fs, r.path(syncedName))
+	if err != nil && !isNotExist(err) {
+		return synced{}, err
+	}
+	return parseSynced(b), nil
+}
+
 // manifest returns what the manifest says: the live tables and the first log that
 // counts. Any error means that it is not known.
-func (r *repair) manifest() (live map[uint64]bool, least uint64, err error) {
+func (r *repair) manifest(was mark) (live map[uint64]bool, least uint64, err error) {
 	fs := r.e.fs
 	name, err := atomicfs.ReadMarker(fs, r.dir, manifestMarker)
 	if err != nil {
@@ -141,13 +159,7 @@ func (r *repair) manifest() (live map[uint64]bool, least uint64, err error) {
 	if name == "" {
 		return nil, 0, errors.New("no file names it")
 	}
-	var s syncedFile
-	if err := s.open(fs, r.path(syncedName)); err != nil {
-		return nil, 0, err
-	}
-	was := s.now
-	s.close(false)
-	if least, err = checkManifest(fs, r.dir, was.manifest); err != nil {
+	if least, err = checkManifest(fs, r.dir, was); err != nil {
 		return nil, 0, err
 	}
 	live, err = liveTables(fs, r.path(name))
@@ -229,7 +241,7 @@ func (r *repair) gather(scratch *store) error {
 			return err
 		}
 	}
-	for _, num := range r.logs {
+	for i, num := range r.logs {
 		lost, err := eachRecord(r.e.fs, r.path(logName(num)), num, func(record []byte) error {
 			return r.addBatch(&v, record, num)
 		})
@@ -238,6 +250,14 @@ func (r *repair) gather(scratch *store) error {
 		}
 		if lost > 0 {
 			r.lose(fmt.Sprintf("%s: %d places in it", logName(num), lost))
+			continue
+		}
+		size := int64(0)
+		if num == r.log.num {
+			size = r.log.size
+		}
+		if err := checkLog(r.e.fs, r.path(logName(num)), num, size, i == len(r.logs)-1); err != nil {
+			r.lose(fmt.Sprintf("its end: %v", err))
 		}
 	}
 	slices.SortFunc(r.rangeDels, func(a, b rangeDel) int { return cmp.Compare(a.start, b.start) })

@@ -3,6 +3,7 @@ package lsm
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -85,6 +86,21 @@ func TestStoreOnDisk(t *testing.T) {
 func TestStoreInMemory(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, inMemory)
+}
+
+// TestStoreTimed is the suite over a store that keeps times, with a limit that no
+// row reaches.
+func TestStoreTimed(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(t testing.TB) storetest.Env { return timed(inMemory(t)) })
+}
+
+func timed(env storetest.Env) storetest.Env {
+	env.Options = maps.Clone(env.Options)
+	env.Options["expiry_enabled"], env.Options["expiry_minutes"] = true, int64(60)
+	crash := env.Crash
+	env.Crash = func(t testing.TB, percent int, rng *rand.Rand) storetest.Env { return timed(crash(t, percent, rng)) }
+	return env
 }
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }

@@ -96,6 +96,8 @@ func (m *model) step() {
 		m.checkpoint()
 	case n < 993:
 		m.reopen()
+	case n < 994:
+		m.repairIt()
 	default:
 		m.crash()
 	}
@@ -258,6 +260,9 @@ func (m *model) dropSnapshot() {
 func (m *model) scan() {
 	r, t := m.reader()
 	m.note("scan")
+	if empty, err := m.s.IsEmpty(); err != nil || empty != (len(m.now()) == 0) {
+		m.fail("empty: %v, %v, with %d rows", empty, err, len(m.now()))
+	}
 	if got := m.rows(r, storage.Range{}); !equal(got, t) {
 		m.fail("scan: %d rows differ from the %d there should be", len(got), len(t))
 	}
@@ -275,6 +280,21 @@ func (m *model) checkpoint() {
 		m.fail("checkpoint: %d rows differ from the %d there should be", len(got), len(m.now()))
 	}
 	m.close("copy", c)
+}
+
+// repairIt repairs the store, which has no damage.
+func (m *model) repairIt() {
+	m.note("repair")
+	m.close("store", m.s)
+	m.ended()
+	if r := m.repair(m.dir()); r.Rows != int64(len(m.now())) {
+		m.fail("repair: %d rows were kept of %d", r.Rows, len(m.now()))
+	}
+	m.s = m.open(m.dir())
+	m.prefixes = []table{m.now()}
+	if got := m.rows(m.s, storage.Range{}); !equal(got, m.now()) {
+		m.fail("repair: %d rows differ from the %d there should be", len(got), len(m.now()))
+	}
 }
 
 // reopen closes the store under whatever is open and opens it again.

@@ -49,7 +49,7 @@ func Run(t *testing.T, f Factory) {
 
 // Conformance runs the sentences of the contract.
 func Conformance(t *testing.T, f Factory) {
-	for _, group := range [][]sentence{openSentences, readSentences, writeSentences, iterSentences, viewSentences, closeSentences} {
+	for _, group := range [][]sentence{openSentences, readSentences, writeSentences, iterSentences, viewSentences, closeSentences, destroySentences} {
 		for _, s := range group {
 			t.Run(s.name, func(t *testing.T) { s.test(&bench{TB: t, env: f(t)}) })
 		}
