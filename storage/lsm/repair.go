@@ -174,7 +174,7 @@ func (r *repair) timedByTables() error {
 			if err != nil {
 				return false, err
 			}
-			_, timed := t.UserProperties[writtenProperty]
+			_, timed := t.UserProperties[timedProperty]
 			return timed, t.Close()
 		})
 		if err == nil {
@@ -303,4 +303,3 @@ func (r *repair) report() error {
 		r.e.now().Format(logTimeLayout), r.done.Rows, len(r.done.Lost), r.done.Aside)
 	return appendLog(r.e.fs, r.dir, []byte(line))
 }
-

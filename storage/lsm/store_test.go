@@ -234,7 +234,7 @@ func TestManyStores(t *testing.T) {
 	}
 }
 
-func allRows(t *testing.T, s storage.Store) (keys []string) {
+func allRows(t testing.TB, s storage.Store) (keys []string) {
 	it, err := s.NewIter(storage.Range{})
 	if err != nil {
 		t.Fatal(err)

@@ -3,14 +3,16 @@ package lsm
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Expired rows are hidden at once; their space comes back by a sweep, which
-// deletes them as a caller would. Tables say from when on their rows are, so that a
-// sweep reads only blocks that hold an old row, and rows in memory.
+// Expired rows are hidden at once; their space comes back by a sweep, which reads
+// all rows and deletes those that are expired, as a caller would. Sweeps are a tenth
+// of the limit apart, or as far as no row can have expired: a row is read about ten
+// times in its life.
 //
 // A sweep goes through the keys in short steps. In a step writers wait: a row that
 // is found expired must not be written anew before it is deleted. Deletions hide
@@ -21,15 +23,17 @@ const (
 	// Expired rows beside each other are deleted together from this many on. With
 	// whole_file_expiry others stay where they are, hidden, until their neighbours
 	// have expired as well.
-	sweepRun = 64
-	// A sweep is due a tenth of the limit after the last one, within these bounds.
-	sweepShare                         = 10
-	minSweepInterval, maxSweepInterval = time.Minute, time.Hour
+	sweepRun  = 64
+	sweepLook = 64 << 10 // rows that are looked at through one iterator
+	// A sweep is due a tenth of the limit after the last one, but not sooner than
+	// this.
+	sweepShare       = 10
+	minSweepInterval = time.Minute
 )
 
 // sweeper sweeps from time to time until the store is closed.
 func (s *store) sweeper() {
-	every := min(max(time.Duration(s.expiry.limit)*time.Microsecond/sweepShare, minSweepInterval), maxSweepInterval)
+	every := max(time.Duration(s.expiry.limit/sweepShare)*time.Microsecond, minSweepInterval)
 	timer := time.NewTimer(every)
 	defer timer.Stop()
 	for {
@@ -41,112 +45,129 @@ func (s *store) sweeper() {
 		case <-s.quit:
 			return
 		}
-		if n, err := s.sweep(); err != nil {
+		n, oldest, err := s.sweep()
+		if s.state.Load() != stateLive {
+			return
+		}
+		if err != nil {
 			s.log(LevelError, "sweep of expired rows: "+err.Error())
 			s.ops.printf("Expiry error: %v", err)
 		} else if n > 0 {
 			s.log(LevelInfo, fmt.Sprintf("%d expired rows deleted", n))
 		}
-		timer.Reset(every)
-	}
-}
-
-// sweep deletes the rows that are expired now and returns how many it deleted.
-func (s *store) sweep() (deleted int, err error) {
-	cutoff := s.expiry.cutoff()
-	if cutoff == 0 {
-		return 0, nil
-	}
-	var from []byte // a stored key
-	for {
-		next, n, err := s.sweepStep(from, cutoff)
-		deleted += n
-		if next == nil || err != nil {
-			return deleted, err
+		next := every
+		if err == nil && oldest > s.expiry.cutoff() {
+			next = max(every, time.Duration(oldest-s.expiry.cutoff())*time.Microsecond)
 		}
-		from = next
+		timer.Reset(min(next, time.Duration(s.expiry.limit)*time.Microsecond+every))
 	}
 }
 
-// sweepStep looks for an expired row at or behind from and deletes those that it
-// finds there. next is where to go on; nil at the end.
-func (s *store) sweepStep(from []byte, cutoff uint64) (next []byte, deleted int, err error) {
+// sweep deletes the rows that are expired now and returns how many it deleted, and
+// the time of writing of the oldest that it left; of an empty store a large one.
+func (s *store) sweep() (deleted int, oldest uint64, err error) {
+	w := sweep{s: s, cutoff: s.expiry.cutoff(), oldest: math.MaxInt64}
+	for from := []byte(nil); w.cutoff > 0; {
+		if from, err = w.step(from); from == nil || err != nil {
+			break
+		}
+	}
+	return w.deleted, w.oldest, err
+}
+
+// sweep is one sweep under way.
+type sweep struct {
+	s       *store
+	cutoff  uint64
+	oldest  uint64
+	deleted int
+}
+
+// step looks for an expired row at or behind from, a stored key, and deletes those
+// that it finds there. next is where to go on; nil at the end.
+func (w *sweep) step(from []byte) (next []byte, err error) {
+	s := w.s
 	if err := s.enter(); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	defer s.leave()
 	defer s.guard(&err)
-	candidate, err := s.candidate(from, cutoff)
-	if candidate == nil || err != nil {
-		return nil, 0, err
+	at, found, err := w.look(from)
+	if !found || err != nil {
+		return at, err
 	}
 	if s.wouldStall() {
-		return nil, 0, nil // it would keep writers waiting; the next sweep comes
+		return nil, nil // it would keep writers waiting; the next sweep comes
 	}
 	s.writers.Lock()
 	defer s.writers.Unlock()
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: candidate})
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: at})
 	if err != nil {
-		return nil, 0, s.translate(err)
+		return nil, s.translate(err)
 	}
-	defer func() {
-		if cerr := it.Close(); err == nil {
-			err = s.translate(cerr)
-		}
-	}()
 	b := s.db.NewBatch()
 	defer b.Close()
-	step := sweepBatch{b: b, runsOnly: s.wholeFile}
-	next = append(bytes.Clone(candidate), 0)
+	gathered := sweepBatch{b: b, runsOnly: s.wholeFile}
+	next, err = w.gather(it, &gathered)
+	if cerr := it.Close(); err == nil {
+		err = s.translate(cerr)
+	}
+	if err != nil || gathered.deleted == 0 {
+		return next, err
+	}
+	s.written.Store(true)
+	if err := s.db.Apply(b, pebble.NoSync); err != nil {
+		return nil, s.translate(err)
+	}
+	w.deleted += gathered.deleted
+	return next, s.cause()
+}
+
+// look returns the first expired row at or behind from, or where to look on.
+func (w *sweep) look(from []byte) (at []byte, found bool, err error) {
+	it, err := w.s.db.NewIter(&pebble.IterOptions{LowerBound: from})
+	if err != nil {
+		return nil, false, w.s.translate(err)
+	}
+	rows := 0
+	for ok := it.First(); ok; ok = it.Next() {
+		v, err := it.ValueAndErr()
+		if err != nil {
+			break // Close has it too
+		}
+		written, timed := timeOf(v)
+		if found = timed && written <= w.cutoff; found || rows == sweepLook {
+			at = bytes.Clone(it.Key())
+			break
+		}
+		if timed {
+			w.oldest = min(w.oldest, written)
+		}
+		if rows++; w.s.state.Load() != stateLive {
+			break
+		}
+	}
+	return at, found, w.s.translate(it.Close())
+}
+
+// gather goes through the rows of a step. next is where to go on; nil at the end.
+func (w *sweep) gather(it *pebble.Iterator, b *sweepBatch) (next []byte, err error) {
 	ok := it.First()
 	for n, size := 0, 0; ok && n < sweepRows && size < sweepBytes; n++ {
 		v, err := it.ValueAndErr()
 		if err != nil {
-			return nil, 0, s.translate(err)
+			return nil, w.s.translate(err)
 		}
 		size += len(it.Key())
-		if written, ok := timeOf(v); ok && written <= cutoff {
-			step.expired(it.Key())
-		} else if err := step.endRun(it.Key()); err != nil {
-			return nil, 0, err
+		if written, timed := timeOf(v); timed && written <= w.cutoff {
+			b.expired(it.Key())
+		} else if err := b.endRun(it.Key()); err != nil {
+			return nil, err
 		}
 		next = append(append(next[:0], it.Key()...), 0)
 		ok = it.Next()
 	}
-	if err := step.endRun(next); err != nil || step.deleted == 0 {
-		return next, 0, err
-	}
-	s.written.Store(true)
-	if err := s.db.Apply(b, pebble.NoSync); err != nil {
-		return nil, 0, s.translate(err)
-	}
-	if cause := s.cause(); cause != nil {
-		return nil, 0, cause
-	}
-	return next, step.deleted, nil
-}
-
-// candidate returns the first key at or behind from that may be an expired row, or
-// nil.
-func (s *store) candidate(from []byte, cutoff uint64) (key []byte, err error) {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, PointKeyFilters: writtenUntil(cutoff)})
-	if err != nil {
-		return nil, s.translate(err)
-	}
-	for ok := it.First(); ok; ok = it.Next() {
-		v, err := it.ValueAndErr()
-		if err != nil {
-			break // the iterator has it too
-		}
-		if written, ok := timeOf(v); ok && written <= cutoff {
-			key = bytes.Clone(it.Key())
-			break
-		}
-		if s.state.Load() != stateLive {
-			break
-		}
-	}
-	return key, s.translate(it.Close())
+	return next, b.endRun(next)
 }
 
 // sweepBatch gathers the deletions of a step.

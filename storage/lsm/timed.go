@@ -100,44 +100,45 @@ func (x *expiry) set(b *pebble.Batch, key, value []byte, written uint64) error {
 	return op.Finish()
 }
 
-// writtenProperty is the name under which tables and their blocks say when their
-// rows were written, from the oldest to the newest.
-const writtenProperty = "scanode.written"
+// timedProperty is in the tables of a store whose values carry times, so that
+// Repair knows them without the marker.
+const timedProperty = "scanode.timed"
 
-// collectors are what finds that out while tables are written.
+// collectors are what puts it there.
 func (x *expiry) collectors() []func() pebble.BlockPropertyCollector {
 	if !x.timed {
 		return nil
 	}
-	return []func() pebble.BlockPropertyCollector{func() pebble.BlockPropertyCollector {
-		return sstable.NewBlockIntervalCollector(writtenProperty, writtenMapper{}, nil)
-	}}
+	return []func() pebble.BlockPropertyCollector{func() pebble.BlockPropertyCollector { return timedCollector{} }}
 }
 
-// writtenMapper tells the time of one row.
-type writtenMapper struct{}
+// timedCollector is a collector of nothing. It could not tell when the rows of a
+// table were written: pebble does not show values to collectors.
+type timedCollector struct{}
 
-// MapPointKey implements sstable.IntervalMapper.
-func (writtenMapper) MapPointKey(key pebble.InternalKey, value []byte) (sstable.BlockInterval, error) {
-	if key.Kind() != pebble.InternalKeyKindSet {
-		return sstable.BlockInterval{}, nil
-	}
-	written, ok := timeOf(value)
-	if !ok {
-		return sstable.BlockInterval{}, nil
-	}
-	return sstable.BlockInterval{Lower: written, Upper: written + 1}, nil
-}
+// Name implements pebble.BlockPropertyCollector.
+func (timedCollector) Name() string { return timedProperty }
 
-// MapRangeKeys implements sstable.IntervalMapper.
-func (writtenMapper) MapRangeKeys(sstable.Span) (sstable.BlockInterval, error) {
-	return sstable.BlockInterval{}, nil
-}
+// AddPointKey implements pebble.BlockPropertyCollector.
+func (timedCollector) AddPointKey(pebble.InternalKey, []byte) error { return nil }
 
-// writtenUntil selects the blocks that hold a row written at or before cutoff. What
-// it leaves out may be newer versions of rows that it lets through, so whoever uses
-// it must look again without it.
-func writtenUntil(cutoff uint64) []pebble.BlockPropertyFilter {
-	filters := make([]pebble.BlockPropertyFilter, 0, 2) // pebble adds one of its own
-	return append(filters, sstable.NewBlockIntervalFilter(writtenProperty, 0, cutoff+1, nil))
-}
+// AddRangeKeys implements pebble.BlockPropertyCollector.
+func (timedCollector) AddRangeKeys(sstable.Span) error { return nil }
+
+// AddCollectedWithSuffixReplacement implements pebble.BlockPropertyCollector.
+func (timedCollector) AddCollectedWithSuffixReplacement(_, _, _ []byte) error { return nil }
+
+// SupportsSuffixReplacement implements pebble.BlockPropertyCollector.
+func (timedCollector) SupportsSuffixReplacement() bool { return true }
+
+// FinishDataBlock implements pebble.BlockPropertyCollector.
+func (timedCollector) FinishDataBlock(buf []byte) ([]byte, error) { return buf, nil }
+
+// AddPrevDataBlockToIndexBlock implements pebble.BlockPropertyCollector.
+func (timedCollector) AddPrevDataBlockToIndexBlock() {}
+
+// FinishIndexBlock implements pebble.BlockPropertyCollector.
+func (timedCollector) FinishIndexBlock(buf []byte) ([]byte, error) { return buf, nil }
+
+// FinishTable implements pebble.BlockPropertyCollector.
+func (timedCollector) FinishTable(buf []byte) ([]byte, error) { return buf, nil }
