@@ -28,7 +28,8 @@
 //
 // Which nodes a list of rows becomes is up to a [Policy]. [Compat] does what CouchDB does
 // today, byte for byte when nothing is compressed; [V0], [V1] and [V1b] do what it did
-// before and in between.
+// before and in between. [Scanode] and [ScanodeWrite] are our own: they write less. All of
+// them go on with what any of them wrote, and so does CouchDB.
 //
 // # Lifetime
 //

@@ -38,7 +38,7 @@ func (t Tree) Modify(lookups [][]byte, inserts []Row, removes [][]byte) ([]Resul
 		return nil, t, err
 	}
 	slices.Reverse(m.results)
-	t.root = root
+	t.root, t.streak = root, m.streak
 	return m.results, t, nil
 }
 
@@ -141,6 +141,9 @@ type modification struct {
 	batch   *file.Batch
 	results []Result
 	path    []int
+	inner   int   // steps of path that did not go to a last child
+	touched int   // number of actions
+	streak  uint8 // what the next version has
 	// lists are the new rows of the nodes on the way to the one that is being
 	// changed, by depth. They are used again for each node of that depth.
 	lists [][]Row
@@ -153,7 +156,7 @@ var modifications = sync.Pool{New: func() any { return new(modification) }}
 
 func newModification(t *Tree, lookups int) *modification {
 	m := modifications.Get().(*modification)
-	m.t = t
+	m.t, m.inner, m.touched, m.streak = t, 0, 0, t.streak
 	if lookups > 0 {
 		m.results = make([]Result, 0, lookups)
 	}
@@ -184,15 +187,13 @@ const maxKeptRows = 1 << 12
 
 // run applies actions, which are in order, and returns the new root.
 func (m *modification) run(actions []action) (Pointer, error) {
+	m.touched = len(actions)
 	var entries []Row
 	var err error
 	if root := m.t.root; root.IsNil() {
 		entries, err = m.empty(actions)
 	} else {
 		entries, err = m.node(nil, root, nil, 0, Row{Value: root.Append(nil)}, actions)
-	}
-	if err != nil {
-		return Pointer{}, err
 	}
 	if err != nil {
 		return Pointer{}, err
@@ -218,7 +219,7 @@ func (m *modification) empty(actions []action) ([]Row, error) {
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
-	return m.layout.node(nil, change{leaf: true, list: rows, touched: len(actions)})
+	return m.layout.node(nil, change{leaf: true, root: true, edge: true, list: rows, touched: len(actions)})
 }
 
 // node applies actions to the subtree at p, the i-th child of parent, and appends what
@@ -250,11 +251,18 @@ func (m *modification) inside(out []Row, p Pointer, parent *node, i int, entry R
 		return out, err
 	}
 	// The entry gets the node's own last key, which a separator may have stood for.
+	bound := entry.Key
 	entry.Key = n.last()
 	if n.has(list) {
+		if m.t.o.ShortKeys && bound != nil {
+			entry.Key = bound
+		}
 		return append(out, entry), nil
 	}
-	return m.layout.node(out, change{leaf: n.leaf, old: n, entry: entry, list: list, touched: len(actions)})
+	return m.layout.node(out, change{
+		leaf: n.leaf, root: len(m.path) == 0, edge: m.inner == 0,
+		old: n, entry: entry, bound: bound, list: list, touched: len(actions),
+	})
 }
 
 // descend applies actions to the children they belong to and returns the new entries.
@@ -284,11 +292,18 @@ func (m *modification) descend(n *node, actions []action) ([]Row, error) {
 		}
 		list = n.appendRows(list, lo, i)
 		m.path = append(m.path, i)
+		last := i == n.len()-1
+		if !last {
+			m.inner++
+		}
 		list, err = m.node(list, n.child(i), n, i, n.row(i), actions[:count])
 		if err != nil {
 			return nil, err
 		}
 		m.path = m.path[:depth]
+		if !last {
+			m.inner--
+		}
 		lo, actions = i+1, actions[count:]
 	}
 	list = n.appendRows(list, lo, n.len())

@@ -6,8 +6,9 @@ import (
 )
 
 // A Policy decides which nodes the new rows of a tree become. All policies read what any of
-// them wrote, and may go on with it. The four here are those of couch_btree in the course
-// of time; they differ in where lists are cut and in whether an old node is used again.
+// them wrote, and may go on with it. Four are those of couch_btree in the course of time;
+// they differ in where lists are cut and in whether an old node is used again. Two are our
+// own.
 type Policy interface {
 	// String returns the policy's name.
 	String() string
@@ -30,10 +31,13 @@ type layout interface {
 // change is a node that changed.
 type change struct {
 	leaf    bool
-	old     *node // as it was; nil in a tree without rows
-	entry   Row   // what stood for it in its parent, with its own last key
-	list    []Row // what it has now, at least one row; valid during the call
-	touched int   // how many actions led here
+	root    bool
+	edge    bool   // only last children lead here
+	old     *node  // as it was; nil in a tree without rows
+	entry   Row    // what stood for it in its parent, with its own last key
+	bound   []byte // the key that stood there, nil for the root
+	list    []Row  // what it has now, at least one row; valid during the call
+	touched int    // how many actions led here
 }
 
 // The policies of couch_btree.
@@ -50,14 +54,14 @@ var (
 	Compat Policy = cut{name: "compat", merge: true, reuse: true}
 )
 
-// ParsePolicy returns the policy of that name: v0, v1, v1b, compat.
+// ParsePolicy returns the policy of that name: v0, v1, v1b, compat, scanode, scanode_write.
 func ParsePolicy(name string) (Policy, error) {
-	for _, p := range []Policy{V0, V1, V1b, Compat} {
+	for _, p := range []Policy{V0, V1, V1b, Compat, Scanode, ScanodeWrite} {
 		if p.String() == name {
 			return p, nil
 		}
 	}
-	return nil, fmt.Errorf("policy %q is none of v0, v1, v1b, compat", name)
+	return nil, fmt.Errorf("policy %q is none of v0, v1, v1b, compat, scanode, scanode_write", name)
 }
 
 // cut is a policy that writes each changed node at once, cut in chunks.

@@ -42,6 +42,17 @@ type Options struct {
 	Fill float64
 	// Compression of the nodes written. Reading needs no telling.
 	Compression file.Compression
+	// ShortKeys lets the policies of our own write shorter keys than the last ones of
+	// children into inner nodes, where both the child's and its neighbour's are binaries:
+	// any will do that keeps them apart. Where keys have few bytes in common, as
+	// random identifiers have, that saves a good part of what is written. It is only
+	// for trees in TermOrder whose keys are binaries, and where nobody looks at the keys
+	// that FoldReduce and traversing folds give of inner nodes; CouchDB reads that,
+	// but calls a group function with these keys.
+	ShortKeys bool
+	// Smallest writes of each node the smallest that None, Snappy and Deflate make of
+	// it, whatever Compression says. CouchDB reads that.
+	Smallest bool
 	// MaxNodeBytes is the largest node that is read, uncompressed; 0 is
 	// DefaultMaxNodeBytes.
 	MaxNodeBytes int
@@ -60,6 +71,7 @@ type Tree struct {
 	chunks Chunks
 	root   Pointer
 	o      Options
+	streak uint8 // how many times in a row rows were only added behind all others
 }
 
 // New returns the tree below root. Nothing is read yet.
@@ -83,7 +95,7 @@ func New(c Chunks, root Pointer, o Options) Tree {
 		o.MaxNodeBytes = DefaultMaxNodeBytes
 	}
 	o.MaxNodeBytes = min(o.MaxNodeBytes, math.MaxUint32)
-	return Tree{c, root, o}
+	return Tree{chunks: c, root: root, o: o}
 }
 
 // Root returns the pointer to keep in a header.

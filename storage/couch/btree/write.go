@@ -1,12 +1,11 @@
 package btree
 
-import "scanode/storage/couch/file"
-
 // writer has the buffers of a modification's writes.
 type writer struct {
 	fresh    []*node // written, and not yet in the file for sure
 	bytes    int     // of fresh
 	packed   [][]byte
+	deflated []byte
 	payloads [][]byte
 	reds     [][]byte
 }
@@ -83,11 +82,14 @@ func (m *modification) write(out []Row, leaf bool, chunks [][]Row) ([]Row, error
 
 // pack returns what is stored of a plain node. It is valid until the next write.
 func (m *modification) pack(i int, plain []byte) []byte {
-	if m.t.o.Compression.Method == file.None {
+	if !m.t.o.packs() {
 		return plain
 	}
 	for len(m.packed) <= i {
 		m.packed = append(m.packed, nil)
+	}
+	if m.t.o.Smallest {
+		return m.packSmallest(i, plain)
 	}
 	m.packed[i] = m.t.o.Compression.Append(m.packed[i][:0], plain)
 	return m.packed[i]
