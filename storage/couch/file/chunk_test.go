@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -24,60 +25,22 @@ func TestReaders(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var mu sync.Mutex
-		var chunks []Chunk
-		chunkAt := func(i int) (Chunk, bool) {
-			mu.Lock()
-			defer mu.Unlock()
-			if len(chunks) == 0 {
-				return Chunk{}, false
-			}
-			return chunks[i%len(chunks)], true
-		}
-		var reads atomic.Int64
+		c := &growing{file: f}
 		var wg sync.WaitGroup
 		for g := range 3 {
 			wg.Go(func() {
-				var dst []byte
-				for i := g; ; i += 7 {
-					c, ok := chunkAt(i)
-					if !ok {
-						continue
-					}
-					var err error
-					if dst, err = f.Read(dst[:0], c.Ptr); err != nil {
-						if f.usable() == nil { // not closed: the only way out
-							t.Errorf("%s: %v", what, err)
-						}
-						return
-					}
-					if len(dst) == 0 || !bytes.Equal(dst, bytes.Repeat(dst[:1], len(dst))) {
-						t.Errorf("%s: chunk %+v is %x", what, c, dst)
-						return
-					}
-					reads.Add(1)
+				if err := c.read(g); err != nil {
+					t.Errorf("%s: %v", what, err)
 				}
 			})
 		}
 		r := newRand(t)
 		for i := range 300 {
-			more, err := f.Append([][]byte{bytes.Repeat([]byte{byte(i)}, 1+r.IntN(5000)), bytes.Repeat([]byte{byte(i)}, 1+r.IntN(50))})
-			if err != nil {
+			if err := c.grow(r, i); err != nil {
 				t.Fatal(err)
 			}
-			mu.Lock()
-			chunks = append(chunks, more...)
-			mu.Unlock()
-			if i%50 == 0 {
-				if _, err := f.WriteHeader(nilTerm); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := f.LastHeader(); err != nil {
-					t.Fatal(err)
-				}
-			}
 		}
-		for reads.Load() < 1000 && !t.Failed() {
+		for c.reads.Load() < 1000 && !t.Failed() {
 			if _, err := f.Read(nil, 0); err != nil {
 				t.Fatal(err)
 			}
@@ -86,6 +49,57 @@ func TestReaders(t *testing.T) {
 			t.Fatal(err)
 		}
 		wg.Wait()
+	}
+}
+
+// growing is a file and where its chunks are.
+type growing struct {
+	file   *File
+	reads  atomic.Int64
+	mu     sync.Mutex
+	chunks []Chunk // each holds one byte many times
+}
+
+func (c *growing) grow(r *rand.Rand, i int) error {
+	more, err := c.file.Append([][]byte{bytes.Repeat([]byte{byte(i)}, 1+r.IntN(5000)), bytes.Repeat([]byte{byte(i)}, 1+r.IntN(50))})
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.chunks = append(c.chunks, more...)
+	c.mu.Unlock()
+	if i%50 == 0 {
+		if _, err = c.file.WriteHeader(nilTerm); err == nil {
+			_, err = c.file.LastHeader()
+		}
+	}
+	return err
+}
+
+// read reads chunks until the file is closed.
+func (c *growing) read(i int) error {
+	var dst []byte
+	for ; ; i += 7 {
+		c.mu.Lock()
+		n := len(c.chunks)
+		var chunk Chunk
+		if n > 0 {
+			chunk = c.chunks[i%n]
+		}
+		c.mu.Unlock()
+		if n == 0 {
+			continue
+		}
+		var err error
+		if dst, err = c.file.Read(dst[:0], chunk.Ptr); errors.Is(err, ErrClosed) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if len(dst) == 0 || !bytes.Equal(dst, bytes.Repeat(dst[:1], len(dst))) {
+			return fmt.Errorf("chunk %+v is %x", chunk, dst)
+		}
+		c.reads.Add(1)
 	}
 }
 

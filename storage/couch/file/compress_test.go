@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -190,7 +191,7 @@ func TestBombs(t *testing.T) {
 		{"snappy, claims 4 GiB", []byte{1, 0xff, 0xff, 0xff, 0xff, 0x0f}, ErrTooLarge},
 		{"snappy, claims what cannot be", []byte{1, 0x80, 0x80, 0x20, 0x00, 0x00}, ErrCompression},
 		{"zstd", zstdBomb, ErrTooLarge},
-		{"zstd, window", window, ErrTooLarge},
+		{"zstd, window", window, ErrCompression},
 		{"snappy of deflated", append([]byte{1}, ksnappy.Encode(nil, bomb(100, 100))...), ErrCompression},
 		{"nothing", nil, ErrCompression},
 		{"version only", []byte{131}, ErrCompression},
@@ -257,6 +258,52 @@ func TestBeam(t *testing.T) {
 			if err != nil || !bytes.Equal(plain, term) {
 				t.Fatalf("term %d: %s %d bytes, %v; want %d", i, kind, len(plain), err, len(term))
 			}
+		}
+	}
+}
+
+// TestZstd lets the zstd program read frames of ours, and reads its own.
+func TestZstd(t *testing.T) {
+	if _, err := exec.LookPath("zstd"); err != nil {
+		t.Skip("no zstd on PATH: nothing to compare with")
+	}
+	run := func(in []byte, args ...string) []byte {
+		cmd := exec.Command("zstd", append(args, "-q", "-c")...)
+		cmd.Stdin = bytes.NewReader(in)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("zstd %v: %v", args, err)
+		}
+		return out
+	}
+	r := newRand(t)
+	for _, size := range []int{1, 1000, 100_000} {
+		term := someTerm(r, size)
+		for _, level := range []int{1, 3, 19, 22} {
+			word := "-" + strconv.Itoa(level)
+			got, err := Decompress(nil, run(term, "--ultra", word), len(term))
+			if err != nil || !bytes.Equal(got, term) {
+				t.Errorf("%d bytes at level %d: %d bytes, %v", size, level, len(got), err)
+			}
+			if got := run(Compression{Method: Zstd, Level: level}.Append(nil, term), "-d"); !bytes.Equal(got, term) {
+				t.Errorf("ours of %d bytes at level %d: zstd reads %d", size, level, len(got))
+			}
+		}
+	}
+	// The difference that maxWindow tells of. The second half repeats what no
+	// smaller window reaches.
+	half := make([]byte, maxWindow+1<<20)
+	for i := range half {
+		half[i] = byte(r.Uint32())
+	}
+	far := etf.AppendBinary(etf.AppendVersion(nil), append(half, half...))
+	if got, err := Decompress(nil, run(far, "-1", "--long=27"), 1<<30); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("a term that needs a larger window: %d bytes, %v", len(got), err)
+	}
+	large := etf.AppendBinary(etf.AppendVersion(nil), make([]byte, 2*maxWindow))
+	for _, level := range []string{"-19", "--long=27"} {
+		if got, err := Decompress(nil, run(large, level), 1<<30); err != nil || !bytes.Equal(got, large) {
+			t.Errorf("a large term, level %s: %d bytes, %v", level, len(got), err)
 		}
 	}
 }

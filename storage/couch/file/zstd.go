@@ -4,18 +4,38 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxWindow is the largest window of a zstd frame that is read, in bytes: the
-// decoder allocates what a frame says before it has read it. Levels up to 19 make
-// none that is larger.
+// maxWindow is the largest window that a zstd frame is read with, in bytes: the
+// decoder allocates a window before it has read anything. Levels up to 19 ask for
+// none that is larger. Levels 20 to 22 may, even for a frame of a few bytes when
+// they were not told its size; such a frame is read as if it asked for maxWindow,
+// which does for whatever is not larger itself.
 //
-// Differs from couch_compress, which reads the larger windows that levels 20 to 22
-// make of terms beyond 8 MiB.
+// Differs from couch_compress, which also reads what needs the larger window: terms
+// beyond 8 MiB that were compressed at level 20 or above.
 const maxWindow = 8 << 20
+
+// A frame begins with the magic, a byte of flags, and the window unless the flags
+// say that there is none because all the content is one segment.
+const (
+	frameFlags    = 4
+	frameWindow   = 5
+	singleSegment = 1 << 5
+)
+
+// windowBytes returns the size that the window byte of a frame says, and
+// windowByte what says maxWindow.
+func windowBytes(b byte) int64 {
+	base := int64(1) << (10 + b>>3)
+	return base + base/8*int64(b&7)
+}
+
+const windowByte = 13 << 3
 
 // zstdWriters keeps encoders by level, zstdReaders decoders: both are large.
 var (
@@ -48,8 +68,29 @@ func (c Compression) appendZstd(dst, term []byte) []byte {
 
 // zstdReader is a decoder and what it reads from.
 type zstdReader struct {
-	source bytes.Reader
-	r      *zstd.Decoder
+	r    *zstd.Decoder
+	head [frameWindow + 1]byte // of the frame, with a window that may be smaller
+	from [2]bytes.Reader       // head, when it differs, and the rest
+}
+
+// reset begins with the frame data. It says whether that gets a smaller window than
+// it asks for.
+func (z *zstdReader) reset(data []byte) (smaller bool, err error) {
+	if len(data) > frameWindow && data[frameFlags]&singleSegment == 0 && windowBytes(data[frameWindow]) > maxWindow {
+		copy(z.head[:], data)
+		z.head[frameWindow] = windowByte
+		z.from[0].Reset(z.head[:])
+		z.from[1].Reset(data[len(z.head):])
+		return true, z.r.Reset(io.MultiReader(&z.from[0], &z.from[1]))
+	}
+	z.from[1].Reset(data)
+	return false, z.r.Reset(&z.from[1])
+}
+
+// free gives z back without the bytes it has read.
+func (z *zstdReader) free() {
+	z.from[1].Reset(nil)
+	zstdReaders.Put(z)
 }
 
 func newZstdReader() *zstdReader {
@@ -68,18 +109,14 @@ func appendUnzstd(dst, data []byte, limit int) ([]byte, error) {
 	if z == nil {
 		z = newZstdReader()
 	}
-	defer func() {
-		z.source.Reset(nil)
-		zstdReaders.Put(z)
-	}()
-	z.source.Reset(data)
-	err := z.r.Reset(&z.source)
+	defer z.free()
+	smaller, err := z.reset(data)
 	out := dst
 	if err == nil {
 		out, err = appendAll(dst, z.r, limit)
 	}
 	switch {
-	case errors.Is(err, zstd.ErrWindowSizeExceeded):
+	case err != nil && smaller, errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
 		return dst, fmt.Errorf("%w: %w", ErrTooLarge, err)
 	case err != nil:
 		return dst, badTerm("%v", err)
