@@ -284,8 +284,9 @@ write(Db, Ops, Options) ->
 %% @doc As {@link write/3}, without waiting: later, exactly one message `{Context, Result}' comes to the calling process, Context being any term and Result
 %% what write/3 would have returned. Writes of one process to one store, with this and with write/3, are applied in the order of the calls. There may be many
 %% under way; when the program has more of them than it takes (docs/protocol.md §5), this call waits until there is room. The end of the store or of the
-%% program is the Result of each that it leaves without another.
--spec async_write(db(), Context :: term(), [op()], write_options()) -> ok.
+%% program is the Result of each that it leaves without another. Beside the options of write/3 there is `result', a function that is given what write/3 would have
+%% returned, in a process of its own, and returns what is sent instead.
+-spec async_write(db(), Context :: term(), [op()], write_options() | #{atom() => term()}) -> ok.
 async_write({scanode_db, Via, Id}, Context, Ops, Options) when ?IS_DB(Via, Id) ->
     scanode_call:async_write(Via, Id, Context, Ops, Options);
 async_write(Db, Context, Ops, Options) ->

@@ -156,6 +156,9 @@ write(Via, Id, Ops, Options) ->
 -spec async_write(scanode_link:via(), scanode_link:db_id(), term(), term(), term()) -> ok.
 async_write(Via, Id, Context, Ops, Options) ->
     case scanode_options:timed(Options) of
+        {ok, Timeout, #{result := Result} = Rest} when is_function(Result, 1) ->
+            Send = fun(Outcome) -> Result(written(Outcome)) end,
+            scanode_async:start(Via, {write, Id, Ops, maps:remove(result, Rest)}, Timeout, Context, Send);
         {ok, Timeout, Rest} ->
             scanode_async:start(Via, {write, Id, Ops, Rest}, Timeout, Context, fun written/1);
         {error, Reason} ->

@@ -19,16 +19,22 @@
 -module(eleveldb).
 
 -export([open/2, close/1, status/2, is_empty/1]).
--export([get/3, put/4, delete/3, write/3, sync_put/5, sync_write/4]).
--export([fold/4, fold_keys/4]).
+-export([get/3, put/4, delete/3, write/3, async_put/5, sync_put/5, sync_write/4]).
+-export([iterator/2, iterator/3, iterator_move/2, iterator_close/1]).
+-export([fold/4, fold_keys/4, do_fold/4]).
 -export([option_types/1, validate_options/2]).
 -export([append_string/2, parse_string/1, append_point/3, ts_batch_to_binary/1, ts_key/1, ts_key_TEST/1, encode/2, current_usec/0]).
 
--export_type([db_ref/0]).
+-export_type([db_ref/0, itr_ref/0, itr_action/0]).
 -export_type([open_options/0, read_options/0, fold_options/0, write_options/0, write_action/0, write_actions/0, write_error/0]).
 
 -opaque db_ref() :: {eleveldb_db, scanode:db(), Closed :: atomics:atomics_ref()}.
 %% A handle of an open store. Closed is 1 from the call of close/1 on.
+
+-opaque itr_ref() :: {eleveldb_iterator, pid()}.
+%% A handle of an iterator.
+
+-type itr_action() :: first | last | next | prev | prefetch | prefetch_stop | (Key :: binary()).
 
 -type open_options() :: [{atom(), term()} | term()].
 %% The names and types are those of `option_types(open)'; which have an effect, README.md says.
@@ -109,7 +115,9 @@ started() ->
 close({eleveldb_db, Db, Closed} = Ref) ->
     case atomics:exchange(Closed, 1, 1) of
         0 ->
-            case scanode:close(Db) of
+            Closing = scanode:close(Db),
+            ok = eleveldb_iterator:store_closed(),
+            case Closing of
                 ok -> ok;
                 {error, closed} -> erlang:error(badarg, [Ref]);
                 {error, Reason} -> {error, {db_close, eleveldb_error:text(Reason)}}
@@ -172,6 +180,23 @@ delete(Ref, Key, Options) ->
 write(Ref, Actions, Options) ->
     write(make_ref(), Ref, Actions, Options).
 
+%% @doc As {@link put/4}, without waiting: later, exactly one message `{Context, Result}' comes to the calling process, whatever becomes of the store and the
+%% program. Writes of one process to one store are applied in the order of its calls. When very many are under way this waits until there is room.
+-spec async_put(db_ref(), Context :: term(), Key :: binary(), Value :: binary(), write_options()) -> ok.
+async_put({eleveldb_db, Db, Closed} = Ref, Context, Key, Value, Options) when is_list(Options) ->
+    case atomics:get(Closed, 1) of
+        0 when is_binary(Key), is_binary(Value) ->
+            Write = #{sync => eleveldb_options:sync(Options), result => fun eleveldb_error:written/1},
+            scanode:async_write(Db, Context, [{put, Key, Value}], Write);
+        0 ->
+            _ = self() ! {Context, {error, Context, {bad_write_action, {put, Key, Value}}}},
+            ok;
+        _ ->
+            erlang:error(badarg, [Ref, Context, Key, Value, Options])
+    end;
+async_put(Ref, Context, Key, Value, Options) ->
+    erlang:error(badarg, [Ref, Context, Key, Value, Options]).
+
 %% @doc As {@link put/4}; Context stands in the error of a bad action.
 -spec sync_put(db_ref(), Context :: term(), Key :: binary(), Value :: binary(), write_options()) -> ok | write_error().
 sync_put(Ref, Context, Key, Value, Options) ->
@@ -223,6 +248,55 @@ actions(_, All) -> {ok, proper(All)}.
 proper([Head | Tail]) -> [Head | proper(Tail)];
 proper(_) -> [].
 
+%% @doc An iterator over the store as it is now; writes that come later change nothing for it. With the option `iterator_refresh' it takes a new view every
+%% five minutes, and cannot be used any more when it has run off an end.
+%%
+%% It can be made by one process and used and closed by others. It lives until it is closed, or its store is, or for an hour after its maker's death
+%% and its last use.
+-spec iterator(db_ref(), read_options()) -> {ok, itr_ref()}.
+iterator(Ref, Options) ->
+    iterator_of(Ref, kv, Options).
+
+%% @doc The same for keys only.
+-spec iterator(db_ref(), read_options(), keys_only) -> {ok, itr_ref()}.
+iterator(Ref, Options, keys_only) ->
+    iterator_of(Ref, keys, Options).
+
+-spec iterator_of(db_ref(), kv | keys, read_options()) -> {ok, itr_ref()}.
+iterator_of({eleveldb_db, _, _} = Ref, Rows, Options) when is_list(Options) ->
+    case eleveldb_iterator:open(source(Ref, Rows, Options), self()) of
+        {ok, Iterator} -> {ok, {eleveldb_iterator, Iterator}};
+        {error, Reason} -> eleveldb_fold:iterator_error(Reason)
+    end;
+iterator_of(Ref, _, Options) ->
+    erlang:error(badarg, [Ref, Options]).
+
+%% @doc Moves an iterator: to the first or the last row, to the first row whose key is not below a binary, or on to the next or the previous one. `prefetch'
+%% and `prefetch_stop' are what `next' is; rows are read ahead by themselves.
+%%
+%% A new iterator is nowhere, and so is one that has run off an end: `invalid_iterator' is what moves on from there return. `iterator_closed' is what
+%% all moves return after the end with `iterator_refresh'. What is no action returns `{einval, reference()}'. A read that fails raises
+%% `{iterator_error, Text}'.
+-spec iterator_move(itr_ref(), itr_action()) -> eleveldb_iterator:result().
+iterator_move({eleveldb_iterator, Iterator} = Itr, Action) when is_pid(Iterator) ->
+    case eleveldb_iterator:move(Iterator, Action) of
+        closed -> erlang:error(badarg, [Itr, Action]);
+        {failed, Reason} -> eleveldb_fold:iterator_error(Reason);
+        Result -> Result
+    end;
+iterator_move(Itr, Action) ->
+    erlang:error(badarg, [Itr, Action]).
+
+%% @doc Closes an iterator. Once more raises badarg.
+-spec iterator_close(itr_ref()) -> ok.
+iterator_close({eleveldb_iterator, Iterator} = Itr) when is_pid(Iterator) ->
+    case eleveldb_iterator:close(Iterator) of
+        ok -> ok;
+        closed -> erlang:error(badarg, [Itr])
+    end;
+iterator_close(Itr) ->
+    erlang:error(badarg, [Itr]).
+
 %% @doc Calls `Fun({Key, Value}, Acc)' for the rows in the order of their keys, byte by byte, as they were when the fold began. By `fold_method':
 %% <ul>
 %% <li>`iterator', the default: all rows from `first_key' on (`start_key' means the same), or from the first one. Other bounds are passed over.</li>
@@ -250,6 +324,23 @@ fold_keys({eleveldb_db, _, _} = Ref, Fun, Acc, Options) when is_list(Options) ->
     fold_rows(source(Ref, keys, Options), Fun, Acc, Options);
 fold_keys(Ref, Fun, Acc, Options) ->
     erlang:error(badarg, [Ref, Fun, Acc, Options]).
+
+%% @doc Folds as {@link fold/4} and {@link fold_keys/4} with the method `iterator', over the view of an iterator, which is closed afterwards. Any process may do
+%% so, at any time after the iterator was made. `throw({iterator_closed, Acc})' if the iterator has run off an end with `iterator_refresh'.
+-spec do_fold(itr_ref(), fun((term(), Acc) -> Acc), Acc, fold_options()) -> Acc.
+do_fold({eleveldb_iterator, Iterator} = Itr, Fun, Acc, Options) when is_pid(Iterator), is_list(Options) ->
+    try
+        case eleveldb_iterator:view(Iterator) of
+            {ok, Source} -> fold_rows(Source, Fun, Acc, Options);
+            {error, iterator_closed} -> throw({iterator_closed, Acc});
+            {failed, Reason} -> eleveldb_fold:iterator_error(Reason);
+            closed -> erlang:error(badarg, [Itr, Fun, Acc, Options])
+        end
+    after
+        _ = eleveldb_iterator:close(Iterator)
+    end;
+do_fold(Itr, Fun, Acc, Options) ->
+    erlang:error(badarg, [Itr, Fun, Acc, Options]).
 
 -spec source(db_ref(), kv | keys, fold_options()) -> eleveldb_fold:source().
 source({eleveldb_db, Db, Closed}, Rows, Options) ->

@@ -2,7 +2,7 @@
 %% What scanode says of a failure, in the words callers of eleveldb match on. Texts are lists of characters, as there.
 -module(eleveldb_error).
 
--export([open/2, destroy/2, repair/2, write/1, get/1, text/1]).
+-export([open/2, destroy/2, repair/2, write/1, written/1, get/1, text/1]).
 
 %% @doc Why a directory could not be opened. Riak tries again, 30 times and 2 seconds apart, on a text that begins with "IO error: lock " and on nothing
 %% else. So this is how the text begins while another has the store, and while the program is being started anew: what takes a moment to pass.
@@ -46,6 +46,12 @@ write({rejected, busy}) ->
     {error, {db_write_rejected, text(busy)}};
 write({Outcome, Reason}) ->
     {error, {db_write, atom_to_list(Outcome) ++ ": " ++ text(Reason)}}.
+
+%% @doc What is sent of a write for which nobody waited. Its store may be closed meanwhile.
+-spec written(ok | {error, scanode:write_error()}) -> ok | {error, {db_write | db_write_rejected, string()}}.
+written(ok) -> ok;
+written({error, closed}) -> {error, {db_write, "rejected: the store is closed"}};
+written({error, Error}) -> write(Error).
 
 %% @doc Why a value could not be read. The doubled atom is the original's.
 -spec get(scanode:reason()) -> {error, {error, string()}}.

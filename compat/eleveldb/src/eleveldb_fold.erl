@@ -3,7 +3,7 @@
 %% message of it comes unasked, and a callback that blocks holds up nothing but its own scan.
 -module(eleveldb_fold).
 
--export([rows/3, stream/2]).
+-export([rows/3, stream/2, iterator_error/1]).
 -export_type([source/0]).
 
 -type source() :: #{
@@ -13,6 +13,8 @@
     db := scanode:db(),
     closed := atomics:atomics_ref(),
     rows := kv | keys,
+    %% The iterator whose view it is.
+    iterator => pid(),
     %% Milliseconds after which a new view is taken.
     refresh := timeout()
 }.
@@ -55,25 +57,25 @@ until(infinity) -> infinity;
 until(Refresh) -> erlang:monotonic_time(millisecond) + Refresh.
 
 -spec run(scanode:db(), map(), integer() | infinity, source(), callback(Acc), Acc, raise()) -> {done, Acc} | {refresh, binary(), Acc}.
-run(View, Options, Until, #{closed := Closed}, Fun, Acc, Raise) ->
+run(View, Options, Until, Source, Fun, Acc, Raise) ->
     case scanode:scan_start(View, Options) of
-        {ok, Scan} -> next(Scan, Until, Closed, Fun, Acc, Raise);
+        {ok, Scan} -> next(Scan, Until, Source, Fun, Acc, Raise);
         {error, Reason} -> Raise(Reason)
     end.
 
--spec next(scanode:scan(), integer() | infinity, atomics:atomics_ref(), callback(Acc), Acc, raise()) ->
+-spec next(scanode:scan(), integer() | infinity, source(), callback(Acc), Acc, raise()) ->
     {done, Acc} | {refresh, binary(), Acc}.
-next(Scan, Until, Closed, Fun, Acc, Raise) ->
+next(Scan, Until, Source, Fun, Acc, Raise) ->
     case scanode:scan_next(Scan) of
         {ok, Rows, Next} ->
             Folded = batch(Fun, Acc, Rows, Next),
-            ok = still_open(Closed, Next),
+            ok = still_open(Source, Next),
             case Until =/= infinity andalso erlang:monotonic_time(millisecond) >= Until of
                 true ->
                     ok = scanode:scan_stop(Next),
                     {refresh, key(lists:last(Rows)), Folded};
                 false ->
-                    next(Next, Until, Closed, Fun, Folded, Raise)
+                    next(Next, Until, Source, Fun, Folded, Raise)
             end;
         {done, _Facts} ->
             {done, Acc};
@@ -81,16 +83,20 @@ next(Scan, Until, Closed, Fun, Acc, Raise) ->
             Raise(Reason)
     end.
 
-%% The rows may all be here already when the callback closes the store, and the scan complete; the fold is to fail all the same.
--spec still_open(atomics:atomics_ref(), scanode:scan()) -> ok.
-still_open(Closed, Scan) ->
-    case atomics:get(Closed, 1) of
-        0 ->
+%% The rows may all be here already when the callback closes the store or the iterator, and the scan complete; the fold is to fail all the same.
+-spec still_open(source(), scanode:scan()) -> ok.
+still_open(Source, Scan) ->
+    case is_open(Source) of
+        true ->
             ok;
-        _ ->
+        false ->
             ok = scanode:scan_stop(Scan),
             erlang:error(badarg)
     end.
+
+-spec is_open(source()) -> boolean().
+is_open(#{closed := Closed, iterator := Iterator}) -> atomics:get(Closed, 1) =:= 0 andalso is_process_alive(Iterator);
+is_open(#{closed := Closed}) -> atomics:get(Closed, 1) =:= 0.
 
 -spec batch(callback(Acc), Acc, [term(), ...], scanode:scan()) -> Acc.
 batch(Fun, Acc, Rows, Scan) ->
@@ -106,6 +112,8 @@ batch(Fun, Acc, Rows, Scan) ->
 key({Key, _}) -> Key;
 key(Key) -> Key.
 
+%% @doc Raises what a fold or a move is failed with.
+%%
 %% Differs from eleveldb, where an iterator that meets a damaged table is at its end, and the fold returns what it has.
 -spec iterator_error(scanode:reason()) -> no_return().
 iterator_error(closed) -> erlang:error(badarg);

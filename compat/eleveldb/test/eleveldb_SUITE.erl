@@ -18,6 +18,9 @@
     writes/1,
     bad_actions/1,
     sync_calls/1,
+    async_puts/1,
+    async_put_and_close/1,
+    async_put_and_kill/1,
     odd_options/1,
     statuses/1,
     empty/1,
@@ -191,6 +194,61 @@ sync_calls(Config) ->
     {error, {any, ctx}, {bad_write_action, odd}} = eleveldb:sync_write({any, ctx}, Db, [odd], []),
     [{<<"b">>, <<"2">>}] = eleveldb_test:rows(Db),
     ok = eleveldb:close(Db).
+
+%% Each is answered by one message, with its context, whatever that is; in the end the last of each key counts.
+async_puts(Config) ->
+    Db = eleveldb_test:open(Config, ?FUNCTION_NAME),
+    Contexts = [{w1c_async_put, self(), I, make_ref()} || I <- lists:seq(1, 1000)],
+    [ok = eleveldb:async_put(Db, Context, <<(I rem 10)>>, <<I:32>>, []) || {_, _, I, _} = Context <- Contexts],
+    [
+        receive
+            {Context, Result} -> ?assertEqual(ok, Result)
+        end
+     || Context <- lists:reverse(Contexts)
+    ],
+    ?assertEqual([{<<(I rem 10)>>, <<I:32>>} || I <- [1000 | lists:seq(991, 999)]], eleveldb_test:rows(Db)),
+    ok = eleveldb:async_put(Db, ctx, odd, <<>>, []),
+    receive
+        {ctx, Bad} -> ?assertEqual({error, ctx, {bad_write_action, {put, odd, <<>>}}}, Bad)
+    end,
+    ?assertError(badarg, eleveldb:async_put(Db, ctx, <<>>, <<>>, odd)),
+    ok = eleveldb:close(Db),
+    ?assertError(badarg, eleveldb:async_put(Db, ctx, <<>>, <<>>, [])).
+
+%% What is not written when the store closes is answered, too.
+async_put_and_close(Config) ->
+    Db = eleveldb_test:open(Config, ?FUNCTION_NAME),
+    [ok = eleveldb:async_put(Db, I, <<I:32>>, <<>>, [{sync, true}]) || I <- lists:seq(1, 300)],
+    ok = eleveldb_test:in_process(fun() -> eleveldb:close(Db) end),
+    _ = answered(300),
+    ok.
+
+async_put_and_kill(Config) ->
+    Dir = eleveldb_test:dir(Config, ?FUNCTION_NAME),
+    {ok, Db} = eleveldb:open(Dir, [{create_if_missing, true}]),
+    OsPid = eleveldb_test:os_pid(),
+    [ok = eleveldb:async_put(Db, I, <<I:32>>, <<>>, [{sync, true}]) || I <- lists:seq(1, 300)],
+    ok = eleveldb_test:kill(OsPid),
+    _ = answered(300),
+    %% As after every end of the program: the handle is dead, and the directory opens again.
+    ok = eleveldb_test:await(fun() ->
+        try eleveldb:get(Db, <<"k">>, []) of
+            {error, {error, "IO error: " ++ _}} -> false
+        catch
+            error:badarg -> true
+        end
+    end),
+    {ok, Again} = eleveldb:open(Dir, []),
+    ok = eleveldb:close(Again).
+
+answered(Count) ->
+    [
+        receive
+            {I, ok} -> ok;
+            {I, {error, {db_write, [_ | _]}}} -> failed
+        end
+     || I <- lists:seq(1, Count)
+    ].
 
 %% Every option of the original, odd values, and what is none.
 odd_options(Config) ->

@@ -82,7 +82,7 @@ stream(Db, Options) ->
     {How, [Row || {R, Row} <- eleveldb_test:flush(), R =:= Ref]}.
 
 term(Text) ->
-    {ok, Tokens, _} = erl_scan:string(binary_to_list(Text) ++ "."),
+    {ok, Tokens, _} = erl_scan:string(unicode:characters_to_list(Text) ++ "."),
     {ok, Term} = erl_parse:parse_term(Tokens),
     Term.
 
