@@ -13,7 +13,7 @@ import (
 )
 
 // benchTree returns a tree of n small rows in a real file, written in batches of 1,000 in
-// random order, as couch_btree was measured with.
+// random order.
 func benchTree(b *testing.B, n int, o Options) (Tree, [][]byte) {
 	b.Helper()
 	f, err := file.Create(vfs.Default, b.TempDir()+"/tree", file.Options{})

@@ -26,7 +26,7 @@ func (t Tree) FoldReduce(r Range, group Group, emit func(key []byte, p Partial) 
 	if t.root.IsNil() {
 		return nil
 	}
-	if err := f.node(t.root, nil, 0); err != nil || f.stopped || f.key == nil {
+	if err := f.node(place{Pointer: t.root}); err != nil || f.stopped || f.key == nil {
 		return err
 	}
 	return f.finish()
@@ -43,18 +43,18 @@ type grouper struct {
 	path    []int
 }
 
-// node goes through the subtree at p, the i-th child of parent.
-func (g *grouper) node(p Pointer, parent *node, i int) error {
+// node goes through the subtree at p.
+func (g *grouper) node(p place) error {
 	if len(g.path) == MaxDepth {
 		return at(ErrDepth, p.Ptr, g.path)
 	}
 	// Rows and reductions of the group stay in use while other nodes are read.
-	n, err := g.it.t.fetch(p, parent, i, nil, cacheInner)
+	n, err := g.it.t.fetch(p, nil, cacheInner)
 	if err == nil {
 		if n.leaf {
 			err = g.leaf(n)
 		} else {
-			err = g.inner(n)
+			err = g.inner(n, p)
 		}
 	}
 	if err != nil {
@@ -119,8 +119,8 @@ func (g *grouper) finish() error {
 	return err
 }
 
-// inner goes through the children of n that can have rows of the range.
-func (g *grouper) inner(n *node) error {
+// inner goes through the children of n, which is at p, that can have rows of the range.
+func (g *grouper) inner(n *node, p place) error {
 	first, count, err := g.children(n)
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (g *grouper) inner(n *node) error {
 			count--
 		}
 		g.path = append(g.path, first)
-		err := g.node(n.child(first), n, first)
+		err := g.node(p.child(n, first))
 		g.path = g.path[:len(g.path)-1]
 		if err != nil {
 			return err

@@ -65,6 +65,7 @@ const (
 // frame is a node on the way to the current row.
 type frame struct {
 	*node
+	at      place
 	own     *node // filled when nothing else has the node, and used again
 	i       int   // the entry gone to
 	skipped int   // rows of the leaf that are in front of Range.Start
@@ -147,12 +148,12 @@ func (it *Iter) start() bool {
 	if it.t.root.IsNil() {
 		return false
 	}
-	return it.push(it.t.root, it.r.Start) && it.settle(it.r.Start)
+	return it.push(place{Pointer: it.t.root}, it.r.Start) && it.settle(it.r.Start)
 }
 
 // push puts the node at p behind the last frame and goes to its first entry, or
 // to that of key.
-func (it *Iter) push(p Pointer, key []byte) bool {
+func (it *Iter) push(p place, key []byte) bool {
 	if it.depth == len(it.frames) {
 		if it.depth == MaxDepth {
 			return it.fail(ErrDepth, p.Ptr, it.depth)
@@ -163,17 +164,11 @@ func (it *Iter) push(p Pointer, key []byte) bool {
 	if f.own == nil {
 		f.own = &node{}
 	}
-	var parent *node
-	i := 0
-	if it.depth > 0 {
-		up := &it.frames[it.depth-1]
-		parent, i = up.node, up.i
-	}
-	n, err := it.t.fetch(p, parent, i, f.own, cacheInner)
+	n, err := it.t.fetch(p, f.own, cacheInner)
 	if err != nil {
 		return it.fail(err, p.Ptr, it.depth)
 	}
-	f.node = n
+	f.node, f.at = n, p
 	if f.own.cached {
 		f.own = nil
 	}
@@ -298,7 +293,7 @@ func (it *Iter) settle(key []byte) bool {
 			it.leaf, it.i = f.node, f.i
 			return true
 		}
-		p := f.child(f.i)
+		p := f.at.child(f.node, f.i)
 		if it.traverse != nil && key == nil {
 			step, err := it.traverse(f.key(f.i), p.Reduction)
 			if err != nil {

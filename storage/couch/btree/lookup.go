@@ -23,17 +23,17 @@ func (t Tree) Get(key []byte) (value []byte, found bool, err error) {
 	}
 	// The path is only told when something is wrong.
 	var path [MaxDepth]int
-	p, depth := t.root, 0
-	var parent *node
-	for i := 0; ; depth++ {
+	p := place{Pointer: t.root}
+	for depth := 0; ; depth++ {
 		if depth == MaxDepth {
 			return nil, false, at(ErrDepth, p.Ptr, path[:depth])
 		}
-		n, err := t.fetch(p, parent, i, nil, cacheAll)
+		n, err := t.fetch(p, nil, cacheAll)
 		if err != nil {
 			return nil, false, at(err, p.Ptr, path[:depth])
 		}
-		if i, err = n.firstGE(t.o.Order, 0, key); err != nil {
+		i, err := n.firstGE(t.o.Order, 0, key)
+		if err != nil {
 			return nil, false, at(err, p.Ptr, path[:depth])
 		}
 		if i == n.len() {
@@ -47,7 +47,7 @@ func (t Tree) Get(key []byte) (value []byte, found bool, err error) {
 			return n.value(i), c == 0, nil
 		}
 		path[depth] = i
-		p, parent = n.child(i), n
+		p = p.child(n, i)
 	}
 }
 
@@ -78,7 +78,7 @@ func (t Tree) Lookup(keys [][]byte) ([]Result, error) {
 		return nil, err
 	}
 	if !t.root.IsNil() && len(keys) > 0 {
-		if err := l.node(t.root, nil, 0, sorted); err != nil {
+		if err := l.node(place{Pointer: t.root}, sorted); err != nil {
 			return nil, err
 		}
 	}
@@ -93,13 +93,13 @@ type lookup struct {
 }
 
 // node looks up the keys of results whose indices are in sorted in the subtree at p.
-func (l *lookup) node(p Pointer, parent *node, i int, sorted []int) error {
+func (l *lookup) node(p place, sorted []int) error {
 	if len(l.path) == MaxDepth {
 		return at(ErrDepth, p.Ptr, l.path)
 	}
-	n, err := l.t.fetch(p, parent, i, nil, cacheAll)
+	n, err := l.t.fetch(p, nil, cacheAll)
 	if err == nil {
-		err = l.within(n, sorted)
+		err = l.within(n, p, sorted)
 	}
 	if err != nil {
 		return at(err, p.Ptr, l.path)
@@ -107,7 +107,7 @@ func (l *lookup) node(p Pointer, parent *node, i int, sorted []int) error {
 	return nil
 }
 
-func (l *lookup) within(n *node, sorted []int) error {
+func (l *lookup) within(n *node, p place, sorted []int) error {
 	order := l.t.o.Order
 	for lo := 0; len(sorted) > 0; {
 		key := l.results[sorted[0]].Key
@@ -140,7 +140,7 @@ func (l *lookup) within(n *node, sorted []int) error {
 			}
 		}
 		l.path = append(l.path, i)
-		if err := l.node(n.child(i), n, i, sorted[:m]); err != nil {
+		if err := l.node(p.child(n, i), sorted[:m]); err != nil {
 			return err
 		}
 		l.path = l.path[:len(l.path)-1]

@@ -12,7 +12,11 @@ import (
 )
 
 // newFile returns an empty file in memory.
-func newFile(t testing.TB) *file.File {
+func newFile(t interface {
+	Helper()
+	Fatal(...any)
+	Cleanup(func())
+}) *file.File {
 	t.Helper()
 	f, err := file.Create(vfs.NewMem(), "tree", file.Options{})
 	if err != nil {

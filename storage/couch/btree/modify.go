@@ -193,7 +193,7 @@ func (m *modification) run(actions []action) (Pointer, error) {
 	if root := m.t.root; root.IsNil() {
 		entries, err = m.empty(actions)
 	} else {
-		entries, err = m.node(nil, root, nil, 0, Row{Value: root.Append(nil)}, actions)
+		entries, err = m.node(nil, place{Pointer: root}, Row{Value: root.Append(nil)}, actions)
 	}
 	if err != nil {
 		return Pointer{}, err
@@ -222,22 +222,21 @@ func (m *modification) empty(actions []action) ([]Row, error) {
 	return m.layout.node(nil, change{leaf: true, root: true, edge: true, list: rows, touched: len(actions)})
 }
 
-// node applies actions to the subtree at p, the i-th child of parent, and appends what
-// stands for it from now on in its parent to out. entry is what stands there now; its key
-// does not count.
-func (m *modification) node(out []Row, p Pointer, parent *node, i int, entry Row, actions []action) ([]Row, error) {
+// node applies actions to the subtree at p and appends what stands for it from now on in
+// its parent to out. entry is what stands there now.
+func (m *modification) node(out []Row, p place, entry Row, actions []action) ([]Row, error) {
 	if len(m.path) == MaxDepth {
 		return nil, at(ErrDepth, p.Ptr, m.path)
 	}
-	out, err := m.inside(out, p, parent, i, entry, actions)
+	out, err := m.inside(out, p, entry, actions)
 	if err != nil {
 		return nil, at(err, p.Ptr, m.path)
 	}
 	return out, nil
 }
 
-func (m *modification) inside(out []Row, p Pointer, parent *node, i int, entry Row, actions []action) ([]Row, error) {
-	n, err := m.t.fetch(p, parent, i, nil, cacheAll)
+func (m *modification) inside(out []Row, p place, entry Row, actions []action) ([]Row, error) {
+	n, err := m.t.fetch(p, nil, cacheAll)
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +244,7 @@ func (m *modification) inside(out []Row, p Pointer, parent *node, i int, entry R
 	if n.leaf {
 		list, err = m.merge(n, actions)
 	} else {
-		list, err = m.descend(n, actions)
+		list, err = m.descend(n, p, actions)
 	}
 	if err != nil || len(list) == 0 {
 		return out, err
@@ -266,7 +265,7 @@ func (m *modification) inside(out []Row, p Pointer, parent *node, i int, entry R
 }
 
 // descend applies actions to the children they belong to and returns the new entries.
-func (m *modification) descend(n *node, actions []action) ([]Row, error) {
+func (m *modification) descend(n *node, p place, actions []action) ([]Row, error) {
 	order := m.t.o.Order
 	depth := len(m.path)
 	list := m.list()
@@ -296,7 +295,7 @@ func (m *modification) descend(n *node, actions []action) ([]Row, error) {
 		if !last {
 			m.inner++
 		}
-		list, err = m.node(list, n.child(i), n, i, n.row(i), actions[:count])
+		list, err = m.node(list, p.child(n, i), n.row(i), actions[:count])
 		if err != nil {
 			return nil, err
 		}

@@ -189,16 +189,20 @@ func (n *node) index(order Order) (canonical bool, err error) {
 }
 
 // check holds a row to the key before it and, in an inner node, its value to being a
-// pointer. A child lies before its parent, since nodes are written from the leaves up
-// and never again: so pointers that are followed only get smaller, and no loop can be
-// gone through.
+// pointer.
+//
+// A child lies before its parent, since nodes are written from the leaves up and never
+// again: so pointers that are followed only get smaller, and no loop can be gone through.
+// Last keys of children differ, and fits holds each child to what lies between two of
+// them: so a node with more than one child is come to once, and going through a tree takes
+// no longer than its nodes are large, whatever they say.
 func (n *node) check(order Order, prev, key, value []byte) error {
 	if prev != nil {
 		c, err := order(prev, key)
 		if err != nil {
 			return err
 		}
-		if c > 0 {
+		if c > 0 || c == 0 && !n.leaf {
 			return ErrOrder
 		}
 	}

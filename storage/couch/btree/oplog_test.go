@@ -252,7 +252,7 @@ func describeNodes(t *testing.T, f *file.File, from int64, places bool) string {
 			t.Fatal(err)
 		}
 		n := node{plain: plain, ptr: w.Ptr}
-		if err := n.parse(func(_, _ []byte) (int, error) { return 0, nil }); err != nil {
+		if err := n.parse(func(_, _ []byte) (int, error) { return -1, nil }); err != nil {
 			t.Fatal(err)
 		}
 		name := "kp_node"

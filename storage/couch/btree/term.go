@@ -113,6 +113,9 @@ func scanOther(b []byte, off int) (next, parts int, canonical bool) {
 	next = len(b) - len(rest)
 	switch b[off] {
 	case etf.TagFloat:
+		if _, _, err := etf.ReadFloat64(b[off:]); err != nil {
+			return -1, 0, false
+		}
 		return next, 0, false
 	case etf.TagSmallBig, etf.TagLargeBig:
 		return next, 0, canonicalBig(b[off:next])
@@ -197,19 +200,14 @@ func appendCanonical(dst, b []byte) []byte {
 		switch b[off] {
 		case etf.TagList:
 			n, _ := length32(b, off)
-			switch {
-			case n == 0: // the list is its tail
-				off += 5
-			case isString(b, off, n):
-				dst = binary.BigEndian.AppendUint16(append(dst, etf.TagString), uint16(n))
-				for i := off + 6; i < off+5+2*n; i += 2 {
-					dst = append(dst, b[i])
-				}
-				off += 5 + 2*n + 1
-			default:
-				dst = append(dst, b[off:off+5]...)
-				off += 5
+			if out, next := appendString(dst, b, off, n); next >= 0 {
+				dst, off = out, next
+				continue
 			}
+			if n > 0 { // otherwise the list is its tail
+				dst = append(dst, b[off:off+5]...)
+			}
+			off += 5
 			continue
 		case etf.TagSmallTuple:
 			dst = append(dst, b[off:off+2]...)
@@ -237,6 +235,42 @@ func appendCanonical(dst, b []byte) []byte {
 		off = next
 	}
 	return dst
+}
+
+// appendString appends the LIST_EXT of n elements at off as STRING_EXT, if those are bytes,
+// however they are written. Otherwise next is -1.
+func appendString(dst, b []byte, off, n int) (out []byte, next int) {
+	if n == 0 || n > math.MaxUint16 {
+		return dst, -1
+	}
+	start := len(dst)
+	dst = binary.BigEndian.AppendUint16(append(dst, etf.TagString), uint16(n))
+	rest := b[off+5:]
+	for range n {
+		// Looking first: errors of etf are allocated.
+		if len(rest) == 0 || !isInteger(rest[0]) {
+			return dst[:start], -1
+		}
+		v, after, err := etf.ReadInt64(rest)
+		if err != nil || v < 0 || v > math.MaxUint8 {
+			return dst[:start], -1
+		}
+		dst, rest = append(dst, byte(v)), after
+	}
+	for len(rest) >= 5 && rest[0] == etf.TagList && binary.BigEndian.Uint32(rest[1:]) == 0 {
+		rest = rest[5:]
+	}
+	switch {
+	case len(rest) > 0 && rest[0] == etf.TagNil:
+		return dst, len(b) - len(rest) + 1
+	case len(rest) >= 3 && rest[0] == etf.TagString && rest[1] == 0 && rest[2] == 0:
+		return dst, len(b) - len(rest) + 3
+	}
+	return dst[:start], -1
+}
+
+func isInteger(tag byte) bool {
+	return tag == etf.TagSmallInteger || tag == etf.TagInteger || tag == etf.TagSmallBig || tag == etf.TagLargeBig
 }
 
 // appendLeaf appends a number, atom or string in the form CouchDB writes.

@@ -101,36 +101,52 @@ func New(c Chunks, root Pointer, o Options) Tree {
 // Root returns the pointer to keep in a header.
 func (t Tree) Root() Pointer { return t.root }
 
-// fetch returns the node at p, which is parent's i-th child, or the root if there is no
-// parent, and says why it cannot be one. reuse, if not nil, is a node of the caller's
-// that may be filled. keep puts what was read into the cache.
-func (t *Tree) fetch(p Pointer, parent *node, i int, reuse *node, keep caching) (*node, error) {
-	n, err := t.load(p.Ptr, reuse, keep)
-	if err != nil || parent == nil {
-		return n, err
-	}
-	return n, t.fits(n, parent, i)
+// place is where a node hangs in a tree: what leads to it, and between which keys its
+// own have to be.
+type place struct {
+	Pointer
+	after []byte // all keys are behind this one; nil at the left edge
+	upto  []byte // no key is behind this one; nil for the root
 }
 
-// fits says whether the keys of a child are those that its parent leads to.
-func (t *Tree) fits(n, parent *node, i int) error {
-	// The rows of a child are after those of its left neighbour and not after its
-	// own last key. That one may be greater than the true last key: separators are
-	// legal.
-	c, err := t.o.Order(n.last(), parent.key(i))
-	if err != nil {
-		return err
-	}
-	if c > 0 {
-		return ErrLastKey
-	}
+// child returns the place of n's i-th child, n being at p.
+func (p place) child(n *node, i int) place {
+	c := place{n.child(i), p.after, n.key(i)}
 	if i > 0 {
-		c, err := t.o.Order(parent.key(i-1), n.key(0))
+		c.after = n.key(i - 1)
+	}
+	return c
+}
+
+// fetch returns the node at p. reuse, if not nil, is a node of the caller's that may be
+// filled. keep puts what was read into the cache.
+func (t *Tree) fetch(p place, reuse *node, keep caching) (*node, error) {
+	n, err := t.load(p.Ptr, reuse, keep)
+	if err != nil {
+		return nil, err
+	}
+	return n, t.fits(n, p)
+}
+
+// fits says whether the keys of a node are those that its place is for. Its last key may
+// be less than the one that leads to it: separators are legal.
+func (t *Tree) fits(n *node, p place) error {
+	if p.upto != nil {
+		c, err := t.o.Order(n.last(), p.upto)
 		if err != nil {
 			return err
 		}
 		if c > 0 {
-			return fmt.Errorf("%w: the first one belongs to the left of this node", ErrOrder)
+			return ErrLastKey
+		}
+	}
+	if p.after != nil {
+		c, err := t.o.Order(p.after, n.key(0))
+		if err != nil {
+			return err
+		}
+		if c >= 0 {
+			return fmt.Errorf("%w: row 0 belongs to the left of the node", ErrOrder)
 		}
 	}
 	return nil

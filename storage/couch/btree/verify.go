@@ -65,7 +65,7 @@ type Summary struct {
 // ErrDepth, ErrKey, ErrReduce, those of the file, of c.Visit and c.Fault.
 func (t Tree) Verify(c Check) (Summary, error) {
 	t.o.Cache = nil
-	v := &verifier{t: &t, c: c}
+	v := &verifier{t: &t, c: c, seen: map[int64]struct{}{}}
 	if t.root.IsNil() {
 		return v.sum, nil
 	}
@@ -82,7 +82,9 @@ type verifier struct {
 	sum  Summary
 	path []int
 	last []byte // key of the last row seen, a copy
-	rows int64
+	// seen has the inner nodes that were come to: each has one parent. Without it,
+	// going on after faults could take forever in a forged file.
+	seen map[int64]struct{}
 }
 
 // fault reports a fault; an error ends the walk.
@@ -109,6 +111,12 @@ func (v *verifier) node(p Pointer) (subtree, error) {
 	n := &node{}
 	if err := v.t.read(n, p.Ptr); err != nil {
 		return unread, v.fault(p.Ptr, err)
+	}
+	if _, again := v.seen[p.Ptr]; again {
+		return unread, v.fault(p.Ptr, fmt.Errorf("%w: the node has another parent", ErrPointer))
+	}
+	if !n.leaf {
+		v.seen[p.Ptr] = struct{}{}
 	}
 	v.sum.Depth = max(v.sum.Depth, len(v.path)+1)
 	v.sum.Bytes += n.chunk
