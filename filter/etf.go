@@ -49,49 +49,65 @@ func (x etfExtractor) walk(r *row, g *guesses, until stage) error {
 			return etfForeign(b)
 		}
 		r.off, r.next, r.count = 6, 0, binary.BigEndian.Uint32(b[2:])
+		g.walked++
 	}
 	// off walks over b; everything the loop reads lies between off and len(b).
-	off, i := r.off, r.next
+	off, i, noted := r.off, r.next, g.walked%noteEvery == 0
 	for n := r.count; i < n && r.missing[until] > 0; i++ {
-		w := load(b, off)
 		p := g.at(i)
-		if w>>8 != p.head {
-			p.head = w >> 8
-			if w>>40 != etfPair {
-				if p.head = noHead; !etfLargePair(b[off:]) {
-					return etfNoPair(b[off:], i)
-				}
-				off += 3 // so much longer is the header
-				w = load(b, off)
+		if w := load(b, off); w>>8 != p.head {
+			if err := x.expect(r, p, b[off:], w, i); err != nil {
+				return err
 			}
-			p.size = w >> 8 & math.MaxUint32
 		}
-		if 7+p.size >= uint64(len(b)-off) {
+		if p.skip >= len(b)-off {
 			return rowEnds("the name of field", i)
 		}
-		name := off + 7
-		off = name + int(p.size)
-		if tag := b[off]; tag != p.tag {
-			p.learn(tag, &etfSizes)
-		}
-		cell := p.cell.of(b, off)
-		if cell-1 >= uint64(len(b)-off) { // 0, or more than there is
-			rest, err := etf.Skip(b[off:])
-			if err != nil {
-				return &RowError{Field: string(b[name:off]), Msg: "broken value: " + err.Error()}
+		at := off + p.skip
+		w := load(b, at)
+		size := p.steady.size
+		if p.sure && w&p.mask == p.want {
+			p.doubt--
+		} else {
+			size = etfSizes[w>>56].read(w)
+			if p.sure {
+				p.wrong()
+			} else if noted {
+				p.note(w, &etfSizes)
 			}
-			cell = uint64(len(b) - off - len(rest))
 		}
-		if r.lens>>min(p.size, longName)&1 != 0 {
-			if at := r.find(b, name, int(p.size)); at >= 0 {
-				if err := x.set(r, at, off, int(cell)); err != nil {
+		if size-1 >= uint64(len(b)-at) { // 0, or more than there is
+			rest, err := etf.Skip(b[at:])
+			if err != nil {
+				return &RowError{Field: string(b[at-p.size : at]), Msg: "broken value: " + err.Error()}
+			}
+			size = uint64(len(b) - at - len(rest))
+		}
+		off = at + int(size)
+		if p.wanted {
+			if name := r.find(b, at-p.size, p.size); name >= 0 {
+				if err := x.set(r, name, at, int(size)); err != nil {
 					return err
 				}
 			}
 		}
-		off += int(cell)
 	}
 	r.off, r.next = off, i
+	return nil
+}
+
+// expect makes p the position of field i, which begins with b; w are its first eight
+// bytes.
+func (etfExtractor) expect(r *row, p *position, b []byte, w uint64, i uint32) error {
+	if w>>40 == etfPair {
+		r.expect(p, w>>8, 7, w>>8&math.MaxUint32)
+		return nil
+	}
+	if !etfLargePair(b) {
+		return etfNoPair(b, i)
+	}
+	w = load(b, 3) // so much longer is the header
+	r.expect(p, noHead, 10, w>>8&math.MaxUint32)
 	return nil
 }
 

@@ -70,51 +70,68 @@ func (x msgpackExtractor) walk(r *row, g *guesses, until stage) error {
 			return msgpackForeign(b)
 		}
 		r.next = 0
+		g.walked++
 	}
 	// off walks over b as in etfExtractor.
-	off, i := r.off, r.next
+	off, i, noted := r.off, r.next, g.walked%noteEvery == 0
 	for n := r.count; i < n && r.missing[until] > 0; i++ {
 		if off >= len(b) {
 			return rowEnds("field", i)
 		}
-		w := load(b, off)
 		p := g.at(i)
-		head := 1
-		if w>>56 != p.head {
-			p.head, p.size = w>>56, w>>56&0x1f
-			if w>>61 != mpFixStr>>5 {
-				p.head = noHead
-				if head, p.size = msgpackLongName(w); head == 0 {
-					return &RowError{Msg: fmt.Sprintf("name of field %d of the row is no str: %s", i+1, describe(b[off:]))}
-				}
+		if uint64(b[off]) != p.head {
+			if err := x.expect(r, p, b[off:], i); err != nil {
+				return err
 			}
 		}
-		if uint64(head)+p.size >= uint64(len(b)-off) {
+		if p.skip >= len(b)-off {
 			return rowEnds("the name of field", i)
 		}
-		name := off + head
-		off = name + int(p.size)
-		if tag := b[off]; tag != p.tag {
-			p.learn(tag, &msgpackSizes)
-		}
-		cell := p.cell.of(b, off)
-		if cell-1 >= uint64(len(b)-off) { // 0, or more than there is
-			rest, err := msgpack.Skip(b[off:])
-			if err != nil {
-				return &RowError{Field: string(b[name:off]), Msg: "broken value: " + err.Error()}
+		at := off + p.skip
+		w := load(b, at)
+		size := p.steady.size
+		if p.sure && w&p.mask == p.want {
+			p.doubt--
+		} else {
+			size = msgpackSizes[w>>56].read(w)
+			if p.sure {
+				p.wrong()
+			} else if noted {
+				p.note(w, &msgpackSizes)
 			}
-			cell = uint64(len(b) - off - len(rest))
 		}
-		if r.lens>>min(p.size, longName)&1 != 0 {
-			if at := r.find(b, name, int(p.size)); at >= 0 {
-				if err := x.set(r, at, off, int(cell)); err != nil {
+		if size-1 >= uint64(len(b)-at) { // 0, or more than there is
+			rest, err := msgpack.Skip(b[at:])
+			if err != nil {
+				return &RowError{Field: string(b[at-p.size : at]), Msg: "broken value: " + err.Error()}
+			}
+			size = uint64(len(b) - at - len(rest))
+		}
+		off = at + int(size)
+		if p.wanted {
+			if name := r.find(b, at-p.size, p.size); name >= 0 {
+				if err := x.set(r, name, at, int(size)); err != nil {
 					return err
 				}
 			}
 		}
-		off += int(cell)
 	}
 	r.off, r.next = off, i
+	return nil
+}
+
+// expect makes p the position of field i, which begins with b.
+func (msgpackExtractor) expect(r *row, p *position, b []byte, i uint32) error {
+	w := load(b, 0)
+	if w>>61 == mpFixStr>>5 {
+		r.expect(p, w>>56, 1, w>>56&0x1f)
+		return nil
+	}
+	head, size := msgpackLongName(w)
+	if head == 0 {
+		return &RowError{Msg: fmt.Sprintf("name of field %d of the row is no str: %s", i+1, describe(b))}
+	}
+	r.expect(p, noHead, head, size)
 	return nil
 }
 

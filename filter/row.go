@@ -54,6 +54,7 @@ const (
 type guesses struct {
 	templates
 	positions
+	walked    uint // rows
 	extractor Extractor
 	etf       bool // which of the two it is
 }
@@ -62,7 +63,7 @@ func newGuesses(x Extractor, names int) *guesses {
 	g := &guesses{extractor: x}
 	_, g.etf = x.(etfExtractor)
 	g.templates.reset(x.sizes())
-	g.positions.reset(x.sizes())
+	g.positions.reset()
 	if names == 0 { // nothing is ever walked
 		g.pause = math.MaxInt
 	}
