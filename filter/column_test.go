@@ -16,20 +16,30 @@ import (
 // the last of all names, of rows that pass.
 func naiveColumns(filter etf.Term, columns []string, key, payload []byte, encoding byte) (bool, map[string]naiveCell, error) {
 	types := make(naiveTypes)
+	decode := naiveETF
+	if encoding == EncodingMsgpack {
+		decode = naiveMsgpack
+	}
 	if filter != nil {
 		types.collect(filter, make(map[string]string))
 		if ok, err := naiveMatch(filter, key, object(encoding, payload)); !ok || err != nil {
 			return ok, nil, err
 		}
 	}
+	var alone []string // those that the filter does not name
+	for _, name := range columns {
+		if types[name] == nil {
+			alone = append(alone, name)
+		}
+	}
 	for _, name := range columns {
 		types[name] = append(types[name], "any")
 	}
-	decode := naiveETF
-	if encoding == EncodingMsgpack {
-		decode = naiveMsgpack
-	}
 	row, err := decode(payload, types)
+	isMissing := func(name string) bool { _, found := row[name]; return !found }
+	if err == errNaiveTail && !slices.ContainsFunc(alone, isMissing) {
+		err = nil // no column made the walk go so far
+	}
 	return err == nil, row, err
 }
 
@@ -199,5 +209,30 @@ func TestCellsAliasTheObject(t *testing.T) {
 	}
 	if !slices.Equal(got, []int64{0, 0, 1, 1, 2, 2}) {
 		t.Errorf("cells hold %d", got)
+	}
+}
+
+// TestTailOfTheList: a walk that a column makes go to the end of the row wants the list
+// to end there, with a template and without.
+func TestTailOfTheList(t *testing.T) {
+	e, err := Parse(expr("=", typed("n", "sint64"), value1(int64(5))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := etfRow(field{"a", int64(1)}, field{"b", int64(2)}, field{"n", int64(5)})
+	whole, improper, cut := object(EncodingETF, row), object(EncodingETF, append(row[:len(row)-1:len(row)-1], 97, 7)), object(EncodingETF, row[:len(row)-1])
+	for _, c := range []struct {
+		columns []string
+		bad     bool
+	}{{nil, false}, {[]string{"a", "n"}, false}, {[]string{"n"}, false}, {[]string{"missing"}, true}, {[]string{"a", "missing"}, true}} {
+		m := NewMatcher(e, DefaultExtractors(), c.columns...)
+		for range 3 {
+			for _, o := range [][]byte{whole, improper, whole, cut} {
+				ok, err := m.Match(nil, o)
+				if bad := c.bad && &o[0] != &whole[0]; ok == bad || (err != nil) != bad {
+					t.Errorf("%q of %q: %t, %v", c.columns, o, ok, err)
+				}
+			}
+		}
 	}
 }

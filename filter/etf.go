@@ -13,10 +13,11 @@ import (
 //
 //	131 | 108 N | N × ( 104 2 | 109 len name | value ) | 106
 //
-// The tail is not looked at, as in eleveldb: N alone says where the row ends.
-//
 // Differs from eleveldb: it takes the first of several fields of one name, stops
 // when it has found all, and steps over every kind of term.
+//
+// What follows the last field is not looked at by a filter, as in eleveldb: N alone
+// says where the row ends. A walk for columns wants the list to end there.
 type etfExtractor struct{}
 
 // etfSizes measures terms without parts, by tag.
@@ -93,6 +94,20 @@ func (x etfExtractor) walk(r *row, g *guesses, until stage) error {
 		}
 	}
 	r.off, r.next = off, i
+	if until == stageColumns && r.missing[until] > 0 {
+		return etfTail(b[off:])
+	}
+	return nil
+}
+
+// etfTail looks at what follows the last field of a row, which is the end of the list.
+func etfTail(b []byte) error {
+	switch {
+	case len(b) == 0:
+		return &RowError{Msg: "row ends before the end of its list"}
+	case b[0] != etf.TagNil:
+		return &RowError{Msg: "the list does not end behind the last field but with " + showBytes(b)}
+	}
 	return nil
 }
 
@@ -135,6 +150,13 @@ func (etfExtractor) learn(r *row, b []byte, t *template) bool {
 		if off = r.note(t, b, name, value); off == 0 {
 			return false
 		}
+	}
+	if !t.open && off <= maxTemplateSize {
+		if etfTail(b[off:]) != nil {
+			return false
+		}
+		t.mark(off, off+1)
+		off++
 	}
 	return r.complete(t, b, off)
 }

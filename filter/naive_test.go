@@ -34,6 +34,10 @@ type naiveBroken struct{}
 
 var errNaive = errors.New("broken")
 
+// errNaiveTail: not all names are there, and the list does not end where it should.
+// The row is whole but for that.
+var errNaiveTail = errors.New("broken tail")
+
 // naiveMatch is Match.
 func naiveMatch(filter etf.Term, key, object []byte) (bool, error) {
 	types := make(naiveTypes)
@@ -69,7 +73,7 @@ func naiveMatch(filter etf.Term, key, object []byte) (bool, error) {
 	default:
 		err = errNaive
 	}
-	if err != nil {
+	if err != nil && err != errNaiveTail {
 		return false, err
 	}
 	for name, ts := range types {
@@ -134,6 +138,9 @@ func naiveETF(b []byte, types naiveTypes) (map[string]naiveCell, error) {
 			return nil, err
 		}
 		row[string(name)] = naiveCell{v, raw}
+	}
+	if len(row) < len(types) && (len(b) == 0 || b[0] != 106) {
+		return row, errNaiveTail
 	}
 	return row, nil
 }

@@ -10,7 +10,7 @@ import (
 // Bounds of a filter. Deeper or longer ones are refused, so that neither the
 // parser's recursion nor the size of a program depends on the sender's mood.
 const (
-	maxDepth       = 256
+	maxDepth       = 250   // a request of 256 levels holds as much
 	maxComparisons = 4096  // between counts as two, in as one
 	maxListed      = 65536 // constants in the lists of in, all together
 )

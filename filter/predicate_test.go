@@ -189,10 +189,10 @@ func TestPredicateBounds(t *testing.T) {
 		deep = not(deep)
 	}
 	if ok, err := matcher(t, deep).Match(nil, object(EncodingETF, etfRow(field{"n", int64(4)}))); !ok || err != nil {
-		t.Errorf("255 times not_: %t, %v", ok, err)
+		t.Errorf("%d times not_: %t, %v", maxDepth-1, ok, err)
 	}
 	if _, err := Parse(not(deep)); err == nil || !strings.Contains(err.Error(), "deeper") {
-		t.Errorf("256 times not_: %v", err)
+		t.Errorf("%d times not_: %v", maxDepth-1, err)
 	}
 }
 

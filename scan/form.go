@@ -152,6 +152,9 @@ func (f *former) appendETF(dst, b []byte) ([]byte, error) {
 			return nil, fmt.Errorf("field %s: %w", show(name), err)
 		}
 	}
+	if n > 0 && (len(b) == 0 || b[0] != etf.TagNil) {
+		return nil, errors.New("the list does not end behind the last field")
+	}
 	return etf.AppendNil(dst), nil
 }
 

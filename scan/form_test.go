@@ -169,6 +169,9 @@ func TestFormsOfOddRows(t *testing.T) {
 		{value: object(filter.EncodingETF, []byte{131, 108, 0, 0, 0, 0, 106}), want: "[]"},
 		{value: object(filter.EncodingETF, []byte{131, 80, 0, 0}), bad: true},
 		{value: object(filter.EncodingETF, []byte{131, 108, 0, 0, 0, 1, 97, 1, 106}), bad: true},
+		{value: object(filter.EncodingETF, []byte{131, 108, 0, 0, 0, 1, 104, 2, 109, 0, 0, 0, 1, 'a', 97, 1, 106}), want: "[1]"},
+		{value: object(filter.EncodingETF, []byte{131, 108, 0, 0, 0, 1, 104, 2, 109, 0, 0, 0, 1, 'a', 97, 1, 97, 2}), bad: true},
+		{value: object(filter.EncodingETF, []byte{131, 108, 0, 0, 0, 1, 104, 2, 109, 0, 0, 0, 1, 'a', 97, 1}), bad: true},
 		{value: object(filter.EncodingETF, []byte{131, 108, 255, 255, 255, 255}), bad: true},
 		{value: object(filter.EncodingETF, nil), bad: true},
 	} {

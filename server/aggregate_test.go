@@ -40,3 +40,29 @@ func TestAggregateRequest(t *testing.T) {
 		}
 	}
 }
+
+// TestDeepestFilter: a request holds a filter of as many levels as filters may have, and
+// one more is the filter's fault.
+func TestDeepestFilter(t *testing.T) {
+	b := attach(t, newServerIn(t, DefaultLimits))
+	id := b.open(pid(1), storeDir(t))
+	field := etf.Tuple{etf.Atom("field"), []byte("x"), etf.Atom("sint64")}
+	deep := etf.Tuple{etf.Atom("in"), field, etf.List{etf.Tuple{etf.Atom("const"), int64(1)}}}
+	for levels := 1; levels <= 251; levels++ {
+		if levels >= 249 {
+			_, end := b.collect(b.startScan(pid(1), id, opt("filter", deep)))
+			got := end[0]
+			if reason, ok := end[2].(etf.Tuple); ok {
+				got = reason[0]
+			}
+			want := etf.Term(etf.Atom("scan_end"))
+			if levels > 250 {
+				want = etf.Atom("bad_filter")
+			}
+			if got != want {
+				t.Errorf("%d levels: %s", levels, etftext.Format(end))
+			}
+		}
+		deep = etf.Tuple{etf.Atom("not_"), deep}
+	}
+}
