@@ -47,6 +47,7 @@ type attachment struct {
 	pieces []piece
 	length int64 // bytes in the file
 	md5    []byte
+	fields [][]byte // the tuple's elements; nil if only the revision tree tells of it
 }
 
 // piece is a chunk of an attachment. length is -1 where old files do not tell.
@@ -73,8 +74,9 @@ func readAttachments(atts []byte) ([]attachment, error) {
 	return out, nil
 }
 
-// readAttachment reads {Name, Type, Pieces, AttLen, DiskLen, RevPos, Md5, Encoding};
-// old ones have no DiskLen and no Encoding, and the oldest no Md5.
+// readAttachment reads {Name, Type, Pieces, AttLen, DiskLen, RevPos, Md5, Encoding}, where
+// AttLen is what the pieces have and DiskLen the length before a Content-Encoding; old
+// ones have no DiskLen and no Encoding, and the oldest no Md5.
 func readAttachment(item []byte) (a attachment, err error) {
 	f, err := tuple(item, 5, 8)
 	if err != nil {
@@ -86,6 +88,7 @@ func readAttachment(item []byte) (a attachment, err error) {
 	if a.length, err = integer(f[3]); err != nil {
 		return a, err
 	}
+	a.fields = f
 	switch len(f) {
 	case 6:
 		a.md5, _, _ = etf.ReadBinary(f[5])

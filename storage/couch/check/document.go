@@ -17,14 +17,14 @@ func (in *inspection) rowDamage(tree string, ptr int64, row btree.Row, err error
 }
 
 // idLeaf takes a leaf of the id tree.
-func (in *inspection) idLeaf(n *btree.Node, ptr int64) error {
+func (in *inspection) idLeaf(n *btree.Node, p btree.Pointer) error {
 	for _, row := range n.Rows {
 		i, err := readInfo(row.Key, row.Value, false)
 		if err == nil {
-			err = in.document(i, ptr)
+			err = in.document(i, p.Ptr)
 		}
 		if err != nil && in.failed == nil {
-			in.rowDamage("id_tree", ptr, row, err)
+			in.rowDamage("id_tree", p.Ptr, row, err)
 		}
 	}
 	return in.failed
@@ -133,25 +133,25 @@ func quote(id []byte) string {
 }
 
 // seqLeaf takes a leaf of the seq tree.
-func (in *inspection) seqLeaf(n *btree.Node, ptr int64) error {
+func (in *inspection) seqLeaf(n *btree.Node, p btree.Pointer) error {
 	for _, row := range n.Rows {
 		i, err := readInfo(row.Key, row.Value, true)
 		if err != nil {
-			in.rowDamage("seq_tree", ptr, row, err)
+			in.rowDamage("seq_tree", p.Ptr, row, err)
 			continue
 		}
-		in.keep(&in.bySeq, record{uint64(i.seq), in.hash(i.id, i.same), uint64(ptr)})
+		in.keep(&in.bySeq, record{uint64(i.seq), in.hash(i.id, i.same), uint64(p.Ptr)})
 	}
 	return in.failed
 }
 
 // localLeaf takes a leaf of the tree of local documents.
-func (in *inspection) localLeaf(n *btree.Node, ptr int64) error {
+func (in *inspection) localLeaf(n *btree.Node, p btree.Pointer) error {
 	for _, row := range n.Rows {
 		if _, _, err := etf.ReadBinary(row.Key); err != nil {
-			in.rowDamage("local_tree", ptr, row, err)
+			in.rowDamage("local_tree", p.Ptr, row, err)
 		} else if _, err := tuple(row.Value, 2, 2); err != nil {
-			in.rowDamage("local_tree", ptr, row, err)
+			in.rowDamage("local_tree", p.Ptr, row, err)
 		}
 	}
 	return nil
@@ -193,7 +193,7 @@ func (in *inspection) purgeLeaf(n *btree.Node, ptr int64, bySeq bool) error {
 }
 
 // viewIDLeaf takes a leaf of a view file's id tree.
-func (in *inspection) viewIDLeaf(n *btree.Node, ptr int64) error {
+func (in *inspection) viewIDLeaf(n *btree.Node, p btree.Pointer) error {
 	for _, row := range n.Rows {
 		keys, err := list(row.Value)
 		for _, k := range keys {
@@ -201,10 +201,10 @@ func (in *inspection) viewIDLeaf(n *btree.Node, ptr int64) error {
 			if pair, err = tuple(k, 2, 2); err != nil {
 				break
 			}
-			in.keep(&in.byID, record{in.hash(pair[0], unpartitioned(pair[1]), row.Key), 0, uint64(ptr)})
+			in.keep(&in.byID, record{in.hash(pair[0], unpartitioned(pair[1]), row.Key), 0, uint64(p.Ptr)})
 		}
 		if err != nil {
-			in.rowDamage("id_tree", ptr, row, err)
+			in.rowDamage("id_tree", p.Ptr, row, err)
 		}
 	}
 	return in.failed

@@ -4,6 +4,9 @@ import "fmt"
 
 // extent remembers what size bytes at ptr are used for.
 func (in *inspection) extent(ptr, size int64, u use) error {
+	if in.saving {
+		return in.failed
+	}
 	// The tag behind a chunk that ends with a block may have been cut off.
 	size = min(size, in.f.Size()-ptr)
 	in.keep(&in.extents, record{uint64(ptr), uint64(size), uint64(u)})

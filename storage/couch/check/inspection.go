@@ -63,6 +63,9 @@ type inspection struct {
 	checked map[int64]struct{} // attachments that were read
 	failed  error              // of a spill
 
+	saving     bool                                 // nobody asks for extents
+	orphanLeaf func(n *btree.Node, ptr int64) error // if not nil, takes leaves to which nothing leads
+
 	phaseName   string
 	done, shown int64
 }
@@ -70,11 +73,21 @@ type inspection struct {
 // File looks at the file name, which it only reads. Damage is in the report; the
 // error says that the file, or a temporary file, could not be read or written.
 func File(fsys vfs.FS, name string, o Options) (*Report, error) {
+	in, err := open(fsys, name, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(in.run(), in.close()); err != nil {
+		return nil, err
+	}
+	return in.rep, nil
+}
+
+func open(fsys vfs.FS, name string, o Options) (*inspection, error) {
 	f, err := file.OpenReadOnly(fsys, name, file.Options{})
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	if o.ChunkSize <= 0 {
 		o.ChunkSize = btree.DefaultChunkSize
 	}
@@ -90,15 +103,21 @@ func File(fsys vfs.FS, name string, o Options) (*Report, error) {
 		newest:    -1,
 		header:    file.Header{Ptr: f.Size()},
 	}
-	spills := []*spill{&in.extents, &in.bodies, &in.byID, &in.bySeq, &in.purges, &in.purgesBySeq}
-	for _, s := range spills {
+	for _, s := range in.spills() {
 		s.limit, s.dir = o.SortRecords, o.TempDir
 	}
-	defer in.closeSpills(spills...)
-	if err := in.run(); err != nil {
-		return nil, err
-	}
-	return in.rep, in.failed
+	return in, nil
+}
+
+func (in *inspection) spills() []*spill {
+	return []*spill{&in.extents, &in.bodies, &in.byID, &in.bySeq, &in.purges, &in.purgesBySeq}
+}
+
+// close closes the file and removes temporary ones. It returns what has failed in
+// between, too.
+func (in *inspection) close() error {
+	in.closeSpills(in.spills()...)
+	return errors.Join(in.failed, in.f.Close())
 }
 
 func (in *inspection) closeSpills(spills ...*spill) {
@@ -219,7 +238,7 @@ func (in *inspection) checkTrees() error {
 	}
 	views := 0
 	for _, r := range a.roots {
-		var leaf func(*btree.Node, int64) error
+		var leaf func(*btree.Node, btree.Pointer) error
 		switch r.kind {
 		case idTree:
 			leaf = in.idLeaf
@@ -229,13 +248,13 @@ func (in *inspection) checkTrees() error {
 			leaf = in.localLeaf
 		case purgeTree, purgeSeqTree:
 			bySeq := r.kind == purgeSeqTree
-			leaf = func(n *btree.Node, ptr int64) error { return in.purgeLeaf(n, ptr, bySeq) }
+			leaf = func(n *btree.Node, p btree.Pointer) error { return in.purgeLeaf(n, p.Ptr, bySeq) }
 		case viewIDTree:
 			leaf = in.viewIDLeaf
 		case viewTree:
 			view := views
 			views++
-			leaf = func(n *btree.Node, ptr int64) error { return in.viewLeaf(n, ptr, view) }
+			leaf = func(n *btree.Node, p btree.Pointer) error { return in.viewLeaf(n, p.Ptr, view) }
 		}
 		t, err := in.walk(r, leaf)
 		if err != nil {

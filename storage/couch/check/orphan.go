@@ -153,8 +153,11 @@ func (o *orphans) chunk(pos, end, zeros int64) (u use, size int64, err error) {
 	if u == useUnknown && zeros > 0 && !shortZeros(pos, end, zeros) {
 		return 0, 0, nil
 	}
-	if u == useUnknown {
+	switch {
+	case u == useUnknown:
 		err = o.unknown.add(record{uint64(pos), uint64(size), 0})
+	case u == orphanKV && o.in.orphanLeaf != nil:
+		err = o.in.orphanLeaf(&o.node, pos)
 	}
 	return u, size, err
 }

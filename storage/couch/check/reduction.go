@@ -242,7 +242,7 @@ func viewRow(r btree.Row) (rows, size int64, ok bool) {
 	rows = 1
 	values := [][]byte{r.Value}
 	if fields, err := tuple(r.Value, 2, 2); err == nil && isAtom(fields[0], "dups") {
-		n, err := dups(fields[1])
+		n, err := anyList(fields[1])
 		if err != nil {
 			return 1, 0, false
 		}
@@ -261,8 +261,8 @@ func viewRow(r btree.Row) (rows, size int64, ok bool) {
 	return rows, size, true
 }
 
-// dups returns the values in the list of a row that was emitted more than once.
-func dups(term []byte) ([][]byte, error) {
+// anyList is list, which also takes a list of bytes.
+func anyList(term []byte) ([][]byte, error) {
 	if len(term) > 3 && term[0] == etf.TagString {
 		var out [][]byte
 		for _, v := range term[3:] {

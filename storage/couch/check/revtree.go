@@ -7,12 +7,15 @@ import (
 // revision is one of a document.
 type revision struct {
 	pos     int64
+	depth   int    // below the root of its branch
+	term    []byte // its id, encoded
 	id      []byte // as it is: 16 bytes, or whatever a client has made up
 	leaf    bool
 	body    bool // it has one: the following count
 	deleted bool
 	ptr     int64
 	seq     int64
+	sizes   []byte // {Active, External}, an integer, or nil in old files
 	atts    []byte // [{[{Ptr, Len}], DiskLen}], or nil in old files
 }
 
@@ -58,7 +61,7 @@ func branch(b []byte, start int64, visit func(revision) error) ([]byte, error) {
 			continue
 		}
 		top.left--
-		r := revision{pos: start + int64(len(levels)-1)}
+		r := revision{pos: start + int64(len(levels)-1), depth: len(levels) - 1}
 		var children int
 		var err error
 		if children, b, err = node(b, &r); err != nil {
@@ -82,8 +85,9 @@ func node(b []byte, r *revision) (children int, rest []byte, err error) {
 	if rest, err = etf.Skip(b); err != nil {
 		return 0, nil, err
 	}
+	r.term = b[:len(b)-len(rest)]
 	if r.id, _, err = etf.ReadBinary(b); err != nil {
-		r.id = []byte(text(b[:len(b)-len(rest)]))
+		r.id = []byte(text(r.term))
 	}
 	b = rest
 	if rest, err = etf.Skip(b); err != nil {
@@ -119,6 +123,9 @@ func (r *revision) value(term []byte) error {
 	}
 	if r.seq, err = integer(fields[2]); err != nil {
 		return err
+	}
+	if len(fields) > 3 {
+		r.sizes = fields[3]
 	}
 	if len(fields) == 5 {
 		r.atts = fields[4]

@@ -16,7 +16,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	r.writeBytes(&b)
 	r.writeHeaders(&b)
 	for _, c := range r.Conflicted {
-		fmt.Fprintf(&b, "  conflict   %s  %s\n", quote([]byte(c.ID)), strings.Join(c.Revs, " "))
+		line(&b, "conflict", "%s %s", quote([]byte(c.ID)), strings.Join(c.Revs, " "))
 	}
 	writeFindings(&b, "damage", r.Damage, r.DamageCount)
 	writeFindings(&b, "note", r.Notes, r.NotesCount)

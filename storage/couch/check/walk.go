@@ -31,7 +31,7 @@ type walker struct {
 	tree   *TreeInfo
 	kind   treeKind
 	orders []*order
-	leaf   func(n *btree.Node, ptr int64) error // takes the rows of a leaf
+	leaf   func(n *btree.Node, p btree.Pointer) error // takes the rows of a leaf; p is what its parent has
 
 	frames []*frame
 	depth  int
@@ -59,7 +59,7 @@ func (o *order) violated(f Finding) { add(&o.damage, &o.count, f) }
 
 // walk goes through the tree at r and calls leaf for each leaf that could be read;
 // rows are valid during the call only. An error is leaf's.
-func (in *inspection) walk(r root, leaf func(n *btree.Node, ptr int64) error) (*TreeInfo, error) {
+func (in *inspection) walk(r root, leaf func(n *btree.Node, p btree.Pointer) error) (*TreeInfo, error) {
 	t := &TreeInfo{Name: r.name}
 	in.rep.TreeInfo = append(in.rep.TreeInfo, t)
 	if r.p.IsNil() {
@@ -253,7 +253,7 @@ func (w *walker) look(f *frame, p btree.Pointer) error {
 	if w.leaf == nil {
 		return nil
 	}
-	return w.leaf(&f.Node, f.ptr)
+	return w.leaf(&f.Node, p)
 }
 
 // checkSize holds the size of the subtree that a parent has against its nodes.
