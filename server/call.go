@@ -18,9 +18,13 @@ type call struct {
 
 var errFrom = errors.New("the caller must be {Pid, Tag}")
 
-// readFrom reads {Pid, Tag}. The tag [alias|Ref], alone or as the head of a
+// readFrom reads {Pid, Tag}, both such that a BEAM accepts them when they come
+// back: a message it refuses would cost its whole link. The tag [alias|Ref], alone or as the head of a
 // list, makes the alias the address, as gen:reply does it.
 func readFrom(b []byte) (to address, tag, rest []byte, err error) {
+	if _, err := etf.Check(b); err != nil {
+		return to, nil, nil, err
+	}
 	n, b, err := etf.ReadTupleHeader(b)
 	if err != nil || n != 2 {
 		return to, nil, nil, errFrom

@@ -15,8 +15,11 @@ import (
 )
 
 // idMark stands for the id of the open store in the inputs, as a SMALL_BIG_EXT of
-// eight bytes.
-var idMark = []byte("IDIDIDID")
+// eight bytes, and iteratorMark for that of an iterator of it.
+var (
+	idMark       = []byte("IDIDIDID")
+	iteratorMark = []byte("ITITITIT")
+)
 
 func encoded(parts ...any) []byte {
 	var b []byte
@@ -40,6 +43,7 @@ func encoded(parts ...any) []byte {
 func FuzzRequest(f *testing.F) {
 	from := etf.AppendRef(etf.AppendPid(etf.AppendTupleHeader(nil, 2), pid(7)), newRef())
 	id := append([]byte{etf.TagSmallBig, 8, 0}, idMark...)
+	iterator := append([]byte{etf.TagSmallBig, 8, 0}, iteratorMark...)
 	empty := etf.AppendMapHeader(nil, 0)
 	key := etf.AppendBinary(nil, []byte("k"))
 	put := encoded(3, "put", key, key)
@@ -50,7 +54,9 @@ func FuzzRequest(f *testing.F) {
 		encoded(2, "close", id), encoded(2, "snapshot", id), encoded(3, "open", etf.AppendBinary(nil, []byte("/x")), empty),
 		encoded(2, "explain", append(etf.AppendAtom(etf.AppendMapHeader(nil, 1), "filter"), filter...)),
 		encoded(4, "split", id, empty, etf.AppendInt64(nil, 3)), encoded(3, "iterator", id, empty), encoded(3, "snapshot", id, empty),
-		encoded(4, "iterator_read", id, encoded(2, "from", key), empty), encoded(2, "handles", id), {104, 1, 104, 1, 104, 1, 106},
+		encoded(4, "iterator_read", iterator, encoded(2, "upto", key), empty),
+		encoded(4, "iterator_read", iterator, etf.AppendAtom(nil, "next"), empty), encoded(2, "close", iterator), encoded(2, "handles", id), encoded(2, "is_empty", id),
+		encoded(3, "destroy", etf.AppendBinary(nil, []byte("/db")), empty), encoded(3, "repair", etf.AppendBinary(nil, []byte("/none")), empty), {104, 1, 104, 1, 104, 1, 106},
 	} {
 		f.Add(encoded(3, "$gen_call", from, req))
 	}
@@ -73,7 +79,9 @@ func FuzzRequest(f *testing.F) {
 		synced := etf.Tuple{etf.Atom("write"), store, etf.List{etf.Tuple{etf.Atom("put"), []byte("synced"), []byte("v")}}, etf.Map{opt("sync", etf.Atom("true"))}}
 		b.expect(pid(1), synced, "ok")
 
+		it := b.handle(pid(1), iteratorReq(store))
 		msg = bytes.ReplaceAll(msg, idMark, binary.LittleEndian.AppendUint64(nil, uint64(store)))
+		msg = bytes.ReplaceAll(msg, iteratorMark, binary.LittleEndian.AppendUint64(nil, uint64(it)))
 		if b.link.Message(msg) == nil {
 			if to, tag, ok := callFrom(msg); ok {
 				if got := b.receive(to).(etf.Tuple); len(got) != 2 || !bytes.Equal(mustAppend(t, got[0]), tag) {

@@ -242,6 +242,32 @@ func TestReasons(t *testing.T) {
 	}
 }
 
+// TestTagsComeBack: what a BEAM would refuse to hear is not taken as a tag, for it
+// would come back. The fake BEAM checks what is sent.
+func TestTagsComeBack(t *testing.T) {
+	b := attach(t, newServerIn(t, DefaultLimits))
+	id := b.open(pid(1), storeDir(t))
+	badAtom := []byte{etf.TagSmallAtomUTF8, 1, 0x88}
+	badRef := append(append([]byte{etf.TagNewerReference, 0, 1}, badAtom...), 0, 0, 0, 1, 0, 0, 0, 1)
+	for _, tag := range [][]byte{badAtom, badRef, append(append([]byte{104, 1}, badAtom...), 0)[:5]} {
+		from := append(etf.AppendPid(etf.AppendTupleHeader(nil, 2), pid(1)), tag...)
+		for _, msg := range [][]byte{
+			append(append(encoded(3, "$gen_call"), from...), encoded("info")...),
+			etf.AppendMapHeader(etf.AppendInt64(append(encoded(4, "scan"), from...), id), 0),
+		} {
+			if err := b.link.Message(msg); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	b.expect(pid(1), get(id, "k"), "not_found")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if left := b.inbox[etftext.Format(pid(1))]; len(left) > 0 {
+		t.Errorf("answers to them: %v", left)
+	}
+}
+
 // TestDeepRequests: a request that is nested too deep is answered; a message that
 // is no term is an error for the transport.
 func TestDeepRequests(t *testing.T) {

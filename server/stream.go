@@ -154,6 +154,10 @@ func (l *Link) scanTo(msg, b []byte) {
 		l.dropped(msg)
 		return
 	}
+	if _, err := etf.Check(b); err != nil {
+		l.dropped(msg)
+		return
+	}
 	pid, _, err := etf.ReadPid(b)
 	if err != nil {
 		l.dropped(msg)

@@ -396,7 +396,7 @@ handle(Via, #{id := Id, kind := iterator} = Facts) -> maps:put(handle, {scanode_
 %% A process whose mailbox is long folds faster with `process_flag(message_queue_data, off_heap)': else every garbage collection looks at every message.
 %%
 %% Fun may take its time, fold and write itself, and leave with an exception: that is passed on, the scan ends in the program at once, and no message
-%% of it stays in the mailbox (on OTP 23, where there are no aliases, a batch that was on its way may).
+%% of it is or comes in the mailbox.
 -spec fold(db(), fun((row(), Acc) -> Acc), Acc, fold_options()) -> Acc.
 fold(Db, Fun, Acc0, Options) ->
     {Acc, _Facts} = fold_info(Db, Fun, Acc0, Options),

@@ -11,8 +11,8 @@
 %% not looked at either: from its second batch on they come by way of a process of its own, {@link scanode_relay}, which is asked with a new reference each
 %% time. A scan that has few rows by its limit does without.
 %%
-%% Aliases exist from OTP 24 on (aliases/0). Before, the reference is a plain monitor, and what the program sent before it knew that nobody waits any
-%% more (the late reply after a time-out, a batch on its way when a fold was left at once) stays in the mailbox.
+%% Aliases exist from OTP 24 on (aliases/0). Before, the reference is a plain monitor, every scan has a relay from the beginning, and the late reply to a
+%% call that timed out stays in the mailbox.
 -module(scanode_link).
 
 -export([call/3, scan/6, start/4, next/4, quit/2]).
@@ -111,8 +111,22 @@ scan(Via, Id, Opts, Timeout, Batch, Acc) ->
             Ref = erlang:monitor(item_type(Via), Via, [{alias, demonitor}]),
             run(Via, [alias | Ref], Ref, {Id, Opts}, Timeout, Batch, Acc);
         {true, false} ->
-            Ref = erlang:monitor(item_type(Via), Via),
-            run(Via, Ref, Ref, {Id, Opts}, Timeout, Batch, Acc)
+            relayed(Via, Id, Opts, Timeout, Batch, Acc)
+    end.
+
+%% Without aliases a scan that is left early might send to this process later. So all of it goes by way of a relay, which can be ended.
+-spec relayed(via(), db_id(), map(), timeout(), fun((binary(), Acc) -> Acc), Acc) -> complete(Acc) | {error, scanode:reason()}.
+relayed(Via, Id, Opts, Timeout, Batch, Acc) ->
+    Ref = monitor_via(Via),
+    Relay = scanode_relay:start(Via, Ref),
+    try send(Via, {scan, {Relay, Ref}, Id, Opts}, Timeout) of
+        ok -> fetch(Via, Relay, Ref, Timeout, Batch, Acc);
+        {error, Reason} -> {error, Reason}
+    after
+        %% No harm where it is over.
+        ok = stop(Via, Ref),
+        ok = scanode_relay:stop(Relay),
+        true = erlang:demonitor(Ref, [flush])
     end.
 
 -spec is_short(map()) -> boolean().
