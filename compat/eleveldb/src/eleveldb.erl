@@ -18,7 +18,7 @@
 %% fails all that is under way at once.
 -module(eleveldb).
 
--export([open/2, close/1, status/2, is_empty/1]).
+-export([open/2, close/1, status/2, destroy/2, repair/2, is_empty/1]).
 -export([get/3, put/4, delete/3, write/3, async_put/5, sync_put/5, sync_write/4]).
 -export([iterator/2, iterator/3, iterator_move/2, iterator_close/1]).
 -export([fold/4, fold_keys/4, do_fold/4]).
@@ -146,10 +146,39 @@ status({eleveldb_db, Db, _} = Ref, Name) when is_binary(Name) ->
 status(Ref, Name) ->
     erlang:error(badarg, [Ref, Name]).
 
+%% @doc Removes the store in a directory, and nothing else that is there. `ok' too when there is none.
+-spec destroy(Dir :: string(), open_options()) -> ok | {error, {error_db_destroy, string()}}.
+destroy(Dir, Options) ->
+    case about(fun scanode:destroy/2, Dir, Options) of
+        ok -> ok;
+        {error, Reason} -> eleveldb_error:destroy(Dir, Reason)
+    end.
+
+%% @doc Makes a new store of what can be read of a damaged one, in its place, and logs what was lost and where the old files are. `ok' too when there is
+%% none.
+-spec repair(Dir :: string(), open_options()) -> ok | {error, {error_db_repair, string()}}.
+repair(Dir, Options) ->
+    case about(fun scanode:repair/2, Dir, Options) of
+        {ok, Repaired} -> eleveldb_log:repaired(Dir, Repaired);
+        {error, Reason} -> eleveldb_error:repair(Dir, Reason)
+    end.
+
+-spec about(fun((string(), scanode:open_options()) -> Result), string(), open_options()) -> Result | {error, scanode:reason()}.
+about(Call, Dir, Options) ->
+    _ = (is_dir(Dir) andalso is_list(Options)) orelse erlang:error(badarg, [Dir, Options]),
+    case started() of
+        ok -> Call(Dir, #{port => eleveldb_sup:program()});
+        {error, Reason} -> {error, Reason}
+    end.
+
 %% @doc Whether the store has no rows.
 -spec is_empty(db_ref()) -> boolean().
-is_empty({eleveldb_db, _, _} = Ref) ->
-    fold(Ref, fun(_, _) -> false end, true, [{fold_method, streaming}, {limit, 1}]);
+is_empty({eleveldb_db, Db, _} = Ref) ->
+    case scanode:is_empty(Db) of
+        {ok, Empty} -> Empty;
+        {error, closed} -> erlang:error(badarg, [Ref]);
+        {error, Reason} -> eleveldb_fold:iterator_error(Reason)
+    end;
 is_empty(Ref) ->
     erlang:error(badarg, [Ref]).
 

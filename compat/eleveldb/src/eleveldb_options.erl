@@ -82,7 +82,12 @@ open(Options) ->
     %% Differs from eleveldb, which closes a store when the last process that has its handle is gone: that cannot be seen from here. It stays open until its
     %% directory is opened anew or the program ends.
     Defaults = #{port => Port, create_if_missing => false, error_if_exists => false, orphan_ms => infinity},
-    fold(fun open/3, Defaults, Options).
+    expiring(fold(fun open/3, Defaults, Options)).
+
+%% Without expiry its settings say nothing.
+-spec expiring(map()) -> map().
+expiring(#{expiry_enabled := true} = Map) -> Map;
+expiring(Map) -> maps:without([expiry_enabled, expiry_minutes, whole_file_expiry], Map).
 
 -spec open(atom(), term(), map()) -> map().
 open(create_if_missing, Value, Map) -> Map#{create_if_missing => Value =:= true};
@@ -91,11 +96,26 @@ open(error_if_exists, Value, Map) -> Map#{error_if_exists => Value =:= true};
 open(write_buffer_size, Bytes, Map) when is_integer(Bytes) -> Map#{write_buffer_size => clamp(Bytes, 1 bsl 16, 1 bsl 30)};
 open(sst_block_size, Bytes, Map) when is_integer(Bytes) -> Map#{sst_block_size => clamp(Bytes, 1 bsl 10, 1 bsl 22)};
 open(compression, Value, Map) -> Map#{compression => compression(Value)};
+open(expiry_enabled, Value, Map) -> Map#{expiry_enabled => Value =:= true};
+open(expiry_minutes, unlimited, Map) -> Map#{expiry_minutes => 0};
+open(expiry_minutes, Minutes, Map) when is_integer(Minutes) -> Map#{expiry_minutes => clamp(Minutes, 0, 1 bsl 30)};
+open(whole_file_expiry, Value, Map) -> Map#{whole_file_expiry => Value =:= true};
+open(Name, Path, Map) when Name =:= tiered_fast_prefix; Name =:= tiered_slow_prefix -> prefix(Name, Path, Map);
 open(paranoid_checks, Value, Map) -> Map#{paranoid_checks => Value =:= true};
 open(use_bloomfilter, true, Map) -> Map#{use_bloomfilter => 16};
 open(use_bloomfilter, Bits, Map) when is_integer(Bits) -> Map#{use_bloomfilter => clamp(Bits, 0, 64)};
 open(use_bloomfilter, _, Map) -> Map#{use_bloomfilter => false};
 open(_, _, Map) -> Map.
+
+%% As the original: a string shorter than 256, or no prefix.
+-spec prefix(atom(), term(), map()) -> map().
+prefix(Name, Path, Map) ->
+    try unicode:characters_to_binary(Path) of
+        <<_, _/binary>> = Bytes when is_list(Path), length(Path) < 256 -> Map#{Name => Bytes};
+        _ -> maps:remove(Name, Map)
+    catch
+        error:badarg -> maps:remove(Name, Map)
+    end.
 
 -spec compression(term()) -> snappy | lz4 | none.
 compression(lz4) -> lz4;

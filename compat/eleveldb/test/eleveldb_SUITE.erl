@@ -24,6 +24,10 @@
     odd_options/1,
     statuses/1,
     empty/1,
+    destroyed/1,
+    repaired/1,
+    expired/1,
+    leveldb_directory/1,
     codecs/1,
     option_kinds/1,
     validated/1
@@ -297,13 +301,22 @@ odd_options(Config) ->
 
 statuses(Config) ->
     Db = eleveldb_test:open(Config, ?FUNCTION_NAME),
+    %% More than a write buffer holds.
+    Value = fun(I) -> <<I:32, (rand:bytes(9996))/binary>> end,
+    [ok = eleveldb:write(Db, [{put, <<I:32>>, Value(I)} || I <- lists:seq(N, N + 99)], []) || N <- lists:seq(1, 3000, 100)],
+    Number = fun(Name) ->
+        {ok, Text} = eleveldb:status(Db, Name),
+        binary_to_integer(Text)
+    end,
+    ok = eleveldb_test:await(fun() -> Number(<<"leveldb.total-bytes">>) > 10000000 end),
     {ok, Stats} = eleveldb:status(Db, <<"leveldb.stats">>),
-    true = is_binary(Stats),
+    {match, _} = re:run(Stats, "Compactions"),
+    {ok, <<_, _/binary>>} = eleveldb:status(Db, <<"leveldb.sstables">>),
     {ok, <<"0">>} = eleveldb:status(Db, <<"leveldb.ReadBlockError">>),
-    {ok, Bytes} = eleveldb:status(Db, <<"leveldb.total-bytes">>),
-    true = binary_to_integer(Bytes) >= 0,
-    error = eleveldb:status(Db, <<"leveldb.none-such">>),
-    error = eleveldb:status(Db, <<>>),
+    true = lists:sum([Number(<<"leveldb.num-files-at-level", Level>>) || Level <- "0123456"]) > 0,
+    true = Number(<<"leveldb.block-cache">>) >= 0,
+    true = Number(<<"leveldb.file-cache">>) >= 0,
+    [error = eleveldb:status(Db, Odd) || Odd <- [<<"leveldb.none-such">>, <<>>, <<"leveldb.num-files-at-level">>, <<"leveldb.num-files-at-level9">>, <<"leveldb.num-files-at-levelx">>]],
     ?assertError(badarg, eleveldb:status(Db, "leveldb.stats")),
     ok = eleveldb:close(Db).
 
@@ -314,7 +327,86 @@ empty(Config) ->
     false = eleveldb:is_empty(Db),
     ok = eleveldb:delete(Db, <<>>, []),
     true = eleveldb:is_empty(Db),
+    _ = eleveldb_test:fill(Db, 10000, 1),
+    false = eleveldb:is_empty(Db),
+    ok = eleveldb:write(Db, [{delete, <<I:32>>} || I <- lists:seq(1, 10000)], []),
+    true = eleveldb:is_empty(Db),
     ok = eleveldb:close(Db).
+
+%% What Riak does with a partition it drops.
+destroyed(Config) ->
+    Dir = eleveldb_test:dir(Config, ?FUNCTION_NAME),
+    ok = eleveldb:destroy(Dir, []),
+    {ok, Db} = eleveldb:open(Dir, [{create_if_missing, true}]),
+    ok = eleveldb:put(Db, <<"k">>, <<"v">>, []),
+    {error, {error_db_destroy, "IO error: lock " ++ _}} = eleveldb:destroy(Dir, []),
+    {ok, <<"v">>} = eleveldb:get(Db, <<"k">>, []),
+    ok = eleveldb:close(Db),
+    ok = eleveldb:destroy(Dir, []),
+    {error, {db_open, "Invalid argument: " ++ _}} = eleveldb:open(Dir, []),
+    {ok, New} = eleveldb:open(Dir, [{create_if_missing, true}]),
+    true = eleveldb:is_empty(New),
+    ok = eleveldb:close(New),
+    [?assertError(badarg, eleveldb:destroy(Odd, [])) || Odd <- [list_to_binary(Dir), dir, [256]]],
+    ?assertError(badarg, eleveldb:destroy(Dir, odd)).
+
+%% A store that cannot be opened any more; what is whole is kept.
+repaired(Config) ->
+    Dir = eleveldb_test:dir(Config, ?FUNCTION_NAME),
+    ok = eleveldb:repair(Dir, []),
+    {ok, Db} = eleveldb:open(Dir, [{create_if_missing, true}]),
+    Rows = eleveldb_test:fill(Db, 1000, 100),
+    {error, {error_db_repair, "IO error: lock " ++ _}} = eleveldb:repair(Dir, []),
+    ok = eleveldb:close(Db),
+    [Manifest | _] = filelib:wildcard(filename:join(Dir, "MANIFEST-*")),
+    ok = file:write_file(Manifest, <<"rubbish">>),
+    {error, {db_open, "Corruption: " ++ _}} = eleveldb:open(Dir, []),
+    ok = eleveldb:repair(Dir, []),
+    {ok, Again} = eleveldb:open(Dir, []),
+    ?assertEqual(Rows, eleveldb_test:rows(Again)),
+    ok = eleveldb:close(Again).
+
+%% Times are kept in stores that are made with expiry; a store made without is not taken for one.
+expired(Config) ->
+    Dir = eleveldb_test:dir(Config, ?FUNCTION_NAME),
+    Expiry = [{expiry_enabled, true}, {expiry_minutes, 60}, {whole_file_expiry, true}],
+    {ok, Db} = eleveldb:open(Dir, [{create_if_missing, true} | Expiry]),
+    ok = eleveldb:put(Db, <<"k">>, <<"v">>, []),
+    {ok, <<"v">>} = eleveldb:get(Db, <<"k">>, []),
+    ok = eleveldb:close(Db),
+    [
+        begin
+            {ok, Again} = eleveldb:open(Dir, Options),
+            {ok, <<"v">>} = eleveldb:get(Again, <<"k">>, []),
+            ok = eleveldb:close(Again)
+        end
+     || Options <- [[], [{expiry_enabled, true}, {expiry_minutes, unlimited}], [{expiry_enabled, false}, {expiry_minutes, 1}]]
+    ],
+    Other = eleveldb_test:dir(Config, ?FUNCTION_NAME),
+    {ok, Without} = eleveldb:open(Other, [{create_if_missing, true}]),
+    ok = eleveldb:close(Without),
+    {error, {db_open, "Invalid argument: " ++ _}} = eleveldb:open(Other, Expiry).
+
+%% An empty store beside the original's data would be silent loss of it.
+leveldb_directory(Config) ->
+    Dir = eleveldb_test:dir(Config, ?FUNCTION_NAME),
+    Fast = eleveldb_test:dir(Config, ?FUNCTION_NAME),
+    Files = fun(In) ->
+        [
+            begin
+                ok = filelib:ensure_dir(filename:join(In, File)),
+                ok = file:write_file(filename:join(In, File), Text)
+            end
+         || {File, Text} <- [{"CURRENT", "MANIFEST-000002\n"}, {"MANIFEST-000002", <<1>>}, {"sst_0/000005.sst", <<1>>}]
+        ]
+    end,
+    _ = Files(Dir),
+    {error, {db_open, Text}} = eleveldb:open(Dir, [{create_if_missing, true}]),
+    {match, _} = re:run(Text, "scanode import"),
+    Tiered = eleveldb_test:dir(Config, ?FUNCTION_NAME),
+    _ = Files(Fast ++ "/" ++ Tiered),
+    {error, {db_open, TieredText}} = eleveldb:open(Tiered, [{create_if_missing, true}, {tiered_slow_level, 4}, {tiered_fast_prefix, Fast}]),
+    {match, _} = re:run(TieredText, "scanode import").
 
 codecs(_Config) ->
     %% LEB128: the lengths at which a byte is added.
