@@ -257,3 +257,36 @@ func (it *orderedIter) Key() []byte   { return it.key }
 func (it *orderedIter) Value() []byte { return []byte("v") }
 func (it *orderedIter) Err() error    { return it.err }
 func (it *orderedIter) Close() error  { it.of.open--; return it.err }
+
+// TestCursorAllocations: a page of many rows allocates what a page of one does.
+func TestCursorAllocations(t *testing.T) {
+	engine := lsm.New(lsm.Config{})
+	defer engine.Close()
+	store, err := engine.Open(t.TempDir()+"/db", storage.Options{CreateIfMissing: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	var ops []storage.Op
+	for i := range 2000 {
+		ops = append(ops, storage.Op{Kind: storage.Put, Key: fmt.Appendf(nil, "%08d", i), Value: bytes.Repeat([]byte("v"), 100)})
+	}
+	if err := store.Apply(ops, false); err != nil {
+		t.Fatal(err)
+	}
+	c := NewCursor(store, KV)
+	defer c.Rest()
+	buf := make([]byte, 0, 1<<20)
+	allocations := func(rows int) float64 {
+		return testing.AllocsPerRun(100, func() {
+			for _, a := range []Anchor{AtFirst, AtNext, AtLast, AtPrev} {
+				if _, _, err := c.Page(buf, a, nil, rows, 1<<20); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+	if one, many := allocations(1), allocations(500); many > one+1 {
+		t.Errorf("pages of one row allocate %v times, of 500 rows %v times", one, many)
+	}
+}

@@ -18,7 +18,10 @@
 // States of sums are exact (exact.go): a result is rounded once and depends neither
 // on the order of the rows nor on how they were split over several scans.
 //
-// Back-pressure is the Window and the blocking Sink, and nothing else: there is
+// A Cursor walks the same rows in both directions, a page when it is asked for one;
+// nothing of it runs in between.
+//
+// Back-pressure of a scan is the Window and the blocking Sink, and nothing else: there is
 // no queue between the iterator and the transport. A scan therefore holds one
 // iterator and one batch, however slow its consumer is; an aggregate also its groups.
 //
