@@ -20,6 +20,7 @@ type deferral struct {
 	added, appending bool
 	regrouped        bool // the tree may have become deeper
 	redSize          int  // of a reduction, about
+	leafBytes        int  // of the last leaf written
 	parts            [][]Row
 }
 
@@ -83,7 +84,7 @@ func (d *deferral) start(c change) {
 	}
 	n := c.old.len()
 	d.added = c.edge && len(c.list) > n && c.old.has(c.list[:n])
-	d.appending = d.added && (d.m.t.streak >= 4 || d.m.t.streak >= 1 && c.touched >= 16)
+	d.appending = d.added && (d.m.t.shape.streak >= 4 || d.m.t.shape.streak >= 1 && c.touched >= 16)
 }
 
 // leafNode defers a leaf's list, or what is in front of the old leaf and behind it.
@@ -202,15 +203,15 @@ func (d *deferral) write(out []Row, leaf bool, height int, bound []byte) ([]Row,
 	if leaf && d.m.t.o.ShortKeys {
 		shorten(out[first:], d.parts, bound)
 	}
-	if d.heights == nil {
-		d.heights = map[int64]int{}
-	}
 	for i := range out[first:] {
 		p, err := ParsePointer(out[first+i].Value)
 		if err != nil {
 			return nil, err
 		}
 		d.heights[p.Ptr] = height
+		if leaf {
+			d.leafBytes = int(p.Size)
+		}
 	}
 	return out, nil
 }
@@ -238,7 +239,7 @@ func (d *deferral) cutLeaves(p pending) {
 		limit = max(limit, denseBytes)
 	}
 	solos := 1
-	if d.added {
+	if d.added && !d.m.t.root.IsNil() {
 		solos = sharedSolos
 	}
 	for rest := p.rows; len(rest) > 0; {

@@ -135,7 +135,7 @@ func runModel(t *rapid.T, u *universe) {
 	var oldModels []model
 	for range rapid.IntRange(1, 25).Draw(t, "operations") {
 		// Any policy goes on with what another has written.
-		o.Policy = rapid.SampledFrom([]Policy{V0, V1, V1b, Compat, Compat}).Draw(t, "policy")
+		o.Policy = rapid.SampledFrom([]Policy{V0, V1, V1b, Compat, Scanode, ScanodeWrite}).Draw(t, "policy")
 		o.Compression, _ = file.ParseCompression(rapid.SampledFrom([]string{"none", "snappy", "deflate_6"}).Draw(t, "compression"))
 		tree = New(f, tree.Root(), o)
 		old, oldModels = append(old, tree), append(oldModels, m.clone())

@@ -38,7 +38,7 @@ func (t Tree) Modify(lookups [][]byte, inserts []Row, removes [][]byte) ([]Resul
 		return nil, t, err
 	}
 	slices.Reverse(m.results)
-	t.root, t.streak = root, m.streak
+	t.root, t.shape = root, m.shape
 	return m.results, t, nil
 }
 
@@ -143,7 +143,8 @@ type modification struct {
 	path    []int
 	inner   int   // steps of path that did not go to a last child
 	touched int   // number of actions
-	streak  uint8 // what the next version has
+	deepest int   // levels gone down
+	shape   shape // what the next version has
 	// lists are the new rows of the nodes on the way to the one that is being
 	// changed, by depth. They are used again for each node of that depth.
 	lists [][]Row
@@ -156,7 +157,7 @@ var modifications = sync.Pool{New: func() any { return new(modification) }}
 
 func newModification(t *Tree, lookups int) *modification {
 	m := modifications.Get().(*modification)
-	m.t, m.inner, m.touched, m.streak = t, 0, 0, t.streak
+	m.t, m.inner, m.touched, m.deepest, m.shape = t, 0, 0, 0, t.shape
 	if lookups > 0 {
 		m.results = make([]Result, 0, lookups)
 	}
@@ -240,6 +241,7 @@ func (m *modification) inside(out []Row, p place, entry Row, actions []action) (
 	if err != nil {
 		return nil, err
 	}
+	m.deepest = max(m.deepest, len(m.path)+1)
 	var list []Row
 	if n.leaf {
 		list, err = m.merge(n, actions)

@@ -32,7 +32,7 @@ type own struct {
 var (
 	// Scanode writes about half of what Compat writes, or less, when rows come one by
 	// one, and never noticeably more. The tree it leaves is as fast to read.
-	Scanode Policy = own{name: "scanode", fanout: 8, leaf: 10, packed: 16}
+	Scanode Policy = own{name: "scanode", fanout: 7, leaf: 8, packed: 16}
 	// ScanodeWrite writes still less for single rows in random order, a tenth about,
 	// and leaves a deeper tree of smaller nodes.
 	ScanodeWrite Policy = own{name: "scanode_write", fanout: 5, leaf: 6, packed: 12}
@@ -55,7 +55,7 @@ const (
 // String returns the policy's name.
 func (o own) String() string { return o.name }
 
-func (o own) begin(m *modification) layout { return &deferral{own: o, m: m} }
+func (o own) begin(m *modification) layout { return &deferral{own: o, m: m, heights: map[int64]int{}} }
 
 // split cuts rows, which have size bytes, into parts of equal size, as few as make at most
 // limit bytes each. A part has one row at least.

@@ -3,9 +3,9 @@ package btree
 // root makes the root of what stands for it: one list at most if it is a leaf's, or else
 // the entries of an inner node, some of which wait.
 func (d *deferral) root(entries []Row) (Pointer, error) {
-	d.m.streak = 0
+	d.m.shape.streak = 0
 	if d.added {
-		d.m.streak = min(d.m.t.streak+1, 100)
+		d.m.shape.streak = min(d.m.t.shape.streak+1, 100)
 	}
 	var err error
 	if d.appending {
@@ -15,6 +15,11 @@ func (d *deferral) root(entries []Row) (Pointer, error) {
 	}
 	if err != nil || len(entries) == 0 {
 		return Pointer{}, err
+	}
+	if len(entries) > 1 {
+		if entries, err = d.flatten(entries); err != nil {
+			return Pointer{}, err
+		}
 	}
 	if len(entries) > 1 {
 		d.parts = append(d.parts[:0], entries)

@@ -71,7 +71,14 @@ type Tree struct {
 	chunks Chunks
 	root   Pointer
 	o      Options
-	streak uint8 // how many times in a row rows were only added behind all others
+	shape  shape
+}
+
+// shape is what the policies of our own know of a tree. It is nothing they could not do
+// without.
+type shape struct {
+	streak  uint8 // how many times in a row rows were only added behind all others
+	counted uint8 // levels with which the tree was found to be not too deep
 }
 
 // New returns the tree below root. Nothing is read yet.
