@@ -27,9 +27,11 @@ million() ->
     Cells = "all rows: cells, kept",
     Names = [Cells, "all rows: kv, counted", "all rows: two of five columns, kept", "filter 0.1 %: aggregate count", "filter 10 %: cells, kept"],
     [Q#{original := #{}, client := case Name of Cells -> Client; _ -> none end} || #{name := Name, client := Client} = Q <- hundred_thousand(), lists:member(Name, Names)] ++
-        [Q || aggregates(), Q <- [first_group(), (grouped_by_hour())#{client := none}]].
+        [Q || aggregates(), Q <- [first_group() | [Q#{client := none} || Q <- [grouped_by_hour(1), second_group(), grouped_by_hour(2)]]]].
 
-first_group() -> (grouped_by_status())#{original := #{ttb => 11000, msgpack => 11000}}.
+first_group() -> (grouped_by_status(1))#{original := #{ttb => 11000, msgpack => 11000}}.
+
+second_group() -> (grouped_by_status(2))#{original := #{ttb => 11000, msgpack => 11000}}.
 
 %% The query of the plot: rows that match, no more than Limit, cells kept.
 limited(Limit) ->
@@ -55,21 +57,25 @@ filtered(Part) ->
         ].
 
 groups() ->
-    [Q || aggregates(), Q <- [grouped_by_status(), grouped_by_hour()]].
+    [Q || aggregates(), Q <- [grouped_by_status(1), grouped_by_hour(1)]].
 
 aggregates() ->
     {module, scanode} = code:ensure_loaded(scanode),
     erlang:function_exported(scanode, aggregate, 2).
 
-grouped_by_status() ->
+%% Parts are read side by side.
+grouped_by_status(Parts) ->
     Compute = [{count, all}, {avg, <<"value">>}],
     Group = fun([_, _, _, {_, Value}, {_, Status}], Groups) -> added(Status, Value, Groups) end,
-    query("all rows: count and mean by status, 200 groups", aggregate(Compute, [<<"status">>]), group(Group), none, none).
+    query("all rows: count and mean by status, 200 groups" ++ parts(Parts), aggregate(Parts, Compute, [<<"status">>]), group(Group), none, none).
 
-grouped_by_hour() ->
+grouped_by_hour(Parts) ->
     Compute = [{count, all}, {avg, <<"value">>}],
     Group = fun([{_, Time}, _, _, {_, Value}, _], Groups) -> added(Time - Time rem ?HOUR, Value, Groups) end,
-    query("all rows: count and mean by hour", aggregate(Compute, [{time, <<"time">>, ?HOUR}]), group(Group), none, none).
+    query("all rows: count and mean by hour" ++ parts(Parts), aggregate(Parts, Compute, [{time, <<"time">>, ?HOUR}]), group(Group), none, none).
+
+parts(1) -> "";
+parts(Parts) -> lists:concat([", in ", Parts, " parts"]).
 
 query(Name, Product, Client, Ttb, Msgpack) ->
     Original = maps:from_list([{E, Ms} || {E, Ms} <- [{ttb, Ttb}, {msgpack, Msgpack}], Ms =/= none]),
@@ -89,13 +95,13 @@ keep(Options, Row) ->
 
 aggregated_count(Options) ->
     fun(Db) ->
-        {ok, [[Count]]} = scanode:aggregate(Db, Options#{compute => [{count, all}]}),
+        {ok, [[Count]]} = scanode:aggregate(Db, Options#{compute => [{count, all}], parallel => 1}),
         Count
     end.
 
-aggregate(Compute, By) ->
+aggregate(Parts, Compute, By) ->
     fun(Db) ->
-        {ok, Groups} = scanode:aggregate(Db, #{compute => Compute, group_by => By}),
+        {ok, Groups} = scanode:aggregate(Db, #{compute => Compute, group_by => By, parallel => Parts}),
         lists:sort(Groups)
     end.
 
