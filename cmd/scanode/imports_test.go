@@ -16,13 +16,14 @@ import (
 // import what their package may, and what testImports says. Arrows point
 // downwards only; a package that is not listed is an error.
 var imports = map[string]struct{ inside, outside []string }{
-	"etf":         {},
-	"etf/etftext": {inside: []string{"etf"}},
-	"msgpack":     {},
-	"storage":     {},
-	"port":        {inside: []string{"etf"}},
-	"filter":      {inside: []string{"etf", "etf/etftext", "msgpack"}},
-	"storage/lsm": {inside: []string{"storage"}, outside: []string{"github.com/cockroachdb/pebble/v2"}},
+	"etf":          {},
+	"etf/etftext":  {inside: []string{"etf"}},
+	"msgpack":      {},
+	"storage":      {},
+	"port":         {inside: []string{"etf"}},
+	"filter":       {inside: []string{"etf", "etf/etftext", "msgpack"}},
+	"storage/home": {inside: []string{"storage"}, outside: []string{"github.com/cockroachdb/pebble/v2"}},
+	"storage/lsm":  {inside: []string{"storage", "storage/home"}, outside: []string{"github.com/cockroachdb/pebble/v2"}},
 	"storage/couch/file": {
 		inside:  []string{"etf"},
 		outside: []string{"github.com/cockroachdb/pebble/v2", "github.com/golang/snappy", "github.com/klauspost/compress", "github.com/zeebo/xxh3"},

@@ -159,7 +159,7 @@ func (s *store) part() error {
 	s.fence.barrier()
 	s.fence.synced.close(s.cause() == nil)
 	err := s.fence.unlock()
-	s.engine.unregister(s.dir)
+	s.engine.open.Leave(s.dir)
 	s.mu.Lock()
 	s.lingering = s.iters > 0
 	last := !s.lingering
@@ -195,7 +195,7 @@ func (s *store) release() error {
 	s.fence.synced.close(s.cause() == nil)
 	err := s.fence.unlock()
 	s.fence.drop()
-	s.engine.unregister(s.dir)
+	s.engine.open.Leave(s.dir)
 	return err
 }
 

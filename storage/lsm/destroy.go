@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"scanode/storage"
+	"scanode/storage/home"
 )
 
 // Destroy implements storage.Engine.
@@ -46,7 +47,7 @@ func (e *Engine) destroy(dir string) error {
 	}, func(dir string) {
 		_ = e.fs.Remove(e.fs.PathJoin(dir, lockName))
 		if e.fs.Remove(dir) == nil { // nothing else was in it
-			_ = syncDir(e.fs, e.fs.PathDir(dir))
+			_ = home.SyncDir(e.fs, e.fs.PathDir(dir))
 		}
 	})
 }
@@ -54,11 +55,11 @@ func (e *Engine) destroy(dir string) error {
 // alone runs f with the directory booked and locked, and finish, if f worked, when
 // the lock is released but the directory still booked. Both get its real name.
 func (e *Engine) alone(dir string, f func(dir string) error, finish func(dir string)) error {
-	dir, err := e.register(dir)
+	dir, err := e.open.Enter(e.fs, dir)
 	if err != nil {
 		return err
 	}
-	defer e.unregister(dir)
+	defer e.open.Leave(dir)
 	lock, err := pebble.LockDirectory(dir, e.fs)
 	if err != nil {
 		return lockError(err)

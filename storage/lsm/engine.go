@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"scanode/storage"
+	"scanode/storage/home"
 )
 
 // Name is the engine's name in markers, options and Stats.
@@ -63,9 +63,7 @@ type Engine struct {
 	compactor *compactor
 	memory    memory
 	batches   budget
-
-	mu   sync.Mutex
-	open map[string]struct{} // directories open or being opened, by their real names
+	open      home.Book
 }
 
 var _ storage.Engine = (*Engine)(nil)
@@ -101,7 +99,6 @@ func New(c Config) *Engine {
 		memory:    m,
 		batches:   budget{total: m.batchBytes},
 		compactor: newCompactor(max(2, runtime.GOMAXPROCS(0)/2)),
-		open:      make(map[string]struct{}),
 	}
 }
 
@@ -136,15 +133,15 @@ func (e *Engine) openDir(dir string, set settings, o storage.Options) (*store, e
 			return nil, err
 		}
 	}
-	if err := notInside(e.fs, dir); err != nil {
+	if err := home.NotInside(e.fs, dir); err != nil {
 		return nil, err
 	}
 	if o.CreateIfMissing {
-		if err := makeDir(e.fs, dir); err != nil {
+		if err := home.MakeDir(e.fs, dir); err != nil {
 			return nil, err
 		}
 	}
-	if dir, err = e.register(dir); err != nil {
+	if dir, err = e.open.Enter(e.fs, dir); err != nil {
 		return nil, err
 	}
 	s := newStore(e, dir)
@@ -245,36 +242,4 @@ func lockError(err error) error {
 		return fmt.Errorf("%w: this process has it open", storage.ErrLocked)
 	}
 	return err
-}
-
-// register books dir for one store of this engine and returns its real name.
-// The file lock alone does not do: under two names of a directory the system
-// grants it twice to one process.
-func (e *Engine) register(dir string) (string, error) {
-	if vfs.Root(e.fs) == vfs.Default {
-		var err error
-		if dir, err = filepath.EvalSymlinks(dir); err != nil {
-			return "", err
-		}
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if _, ok := e.open[dir]; ok {
-		return "", fmt.Errorf("%w: this process has it open", storage.ErrLocked)
-	}
-	e.open[dir] = struct{}{}
-	return dir, nil
-}
-
-// stores is the number of stores open or being opened.
-func (e *Engine) stores() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.open)
-}
-
-func (e *Engine) unregister(dir string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.open, dir)
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"scanode/storage/home"
 )
 
 // Destroy and Repair change many files, and a crash may come in between. So they
@@ -105,7 +107,7 @@ func resume(fsys vfs.FS, dir string) error {
 
 // writeJournal writes a journal, all or nothing.
 func writeJournal(fsys vfs.FS, dir, name, text string) error {
-	return writeWhole(fsys, dir, markerTmpName, name, text)
+	return home.WriteWhole(fsys, dir, markerTmpName, name, text)
 }
 
 // destroyFiles removes the files of the store in dir. The journal and then the
@@ -126,7 +128,7 @@ func destroyFiles(fsys vfs.FS, dir string) error {
 			return err
 		}
 	}
-	if err := syncDir(fsys, dir); err != nil {
+	if err := home.SyncDir(fsys, dir); err != nil {
 		return err
 	}
 	for _, name := range []string{markerTmpName, journalAside, journalIn, journalDestroy, markerName} {
@@ -134,13 +136,13 @@ func destroyFiles(fsys vfs.FS, dir string) error {
 			return err
 		}
 	}
-	return syncDir(fsys, dir)
+	return home.SyncDir(fsys, dir)
 }
 
 // swap puts the old files aside and the fresh ones into their place.
 func swap(fsys vfs.FS, dir string) error {
 	fresh := fsys.PathJoin(dir, freshDir, freshStoreDir)
-	if b, err := readSmall(fsys, fsys.PathJoin(dir, journalAside)); err == nil {
+	if b, err := home.ReadSmall(fsys, fsys.PathJoin(dir, journalAside)); err == nil {
 		aside := strings.TrimSpace(string(b))
 		if kindOf(aside) != kindDir {
 			return fmt.Errorf("%s names %q", journalAside, plain(aside))
@@ -151,7 +153,7 @@ func swap(fsys vfs.FS, dir string) error {
 		if err := fsys.Rename(fsys.PathJoin(dir, journalAside), fsys.PathJoin(dir, journalIn)); err != nil {
 			return err
 		}
-		if err := syncDir(fsys, dir); err != nil {
+		if err := home.SyncDir(fsys, dir); err != nil {
 			return err
 		}
 	} else if !isNotExist(err) {
@@ -166,7 +168,7 @@ func swap(fsys vfs.FS, dir string) error {
 	if err := fsys.Remove(fsys.PathJoin(dir, journalIn)); err != nil && !isNotExist(err) {
 		return err
 	}
-	return syncDir(fsys, dir)
+	return home.SyncDir(fsys, dir)
 }
 
 // moveData moves the data files of a store from one directory to another, which
@@ -176,7 +178,7 @@ func moveData(fsys vfs.FS, from, to string) error {
 	if err != nil {
 		return err
 	}
-	if err := makeDir(fsys, to); err != nil {
+	if err := home.MakeDir(fsys, to); err != nil {
 		return err
 	}
 	var data []string
@@ -192,7 +194,7 @@ func moveData(fsys vfs.FS, from, to string) error {
 			return err
 		}
 	}
-	if err := syncDir(fsys, to); err != nil {
+	if err := home.SyncDir(fsys, to); err != nil {
 		return err
 	}
 	for _, name := range data {
@@ -200,5 +202,5 @@ func moveData(fsys vfs.FS, from, to string) error {
 			return err
 		}
 	}
-	return syncDir(fsys, from)
+	return home.SyncDir(fsys, from)
 }

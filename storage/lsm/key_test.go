@@ -2,7 +2,6 @@ package lsm
 
 import (
 	"bytes"
-	"fmt"
 	"hash/crc32"
 	"testing"
 
@@ -29,25 +28,6 @@ func FuzzStoredKey(f *testing.F) {
 		o, empty := bounds(storage.Range{Start: a, End: b, StartExclusive: true, EndInclusive: true})
 		if want := bytes.Compare(a, b) >= 0; empty != want {
 			t.Fatalf("(%q, %q] empty: %v, bounds %q, %q", a, b, empty, o.LowerBound, o.UpperBound)
-		}
-	})
-}
-
-// FuzzParseMarker: what is taken for a marker begins with the two lines that
-// its values make.
-func FuzzParseMarker(f *testing.F) {
-	f.Fuzz(func(t *testing.T, b []byte) {
-		engine, format, _, ok := parseMarker(b)
-		if !ok {
-			return
-		}
-		if format == 0 || engine == "" {
-			t.Fatalf("engine %q, format %d", engine, format)
-		}
-		line1, rest, _ := bytes.Cut(b, []byte("\n"))
-		line2, _, _ := bytes.Cut(rest, []byte("\n"))
-		if string(line1) != "engine "+engine || string(bytes.TrimLeft(line2[len("format "):], "0")) != fmt.Sprint(format) {
-			t.Fatalf("%q gave %q, %d", b, engine, format)
 		}
 	})
 }

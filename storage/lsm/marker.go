@@ -1,17 +1,13 @@
 package lsm
 
 import (
-	"bytes"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"scanode/storage"
+	"scanode/storage/home"
 )
 
 // A directory is a store of this engine when it holds a file named SCANODE with
@@ -30,13 +26,12 @@ import (
 // changed. Without it only names that a crash before the rename can leave are
 // tolerated; anything else means that the directory is somebody else's.
 const (
-	markerName    = "SCANODE"
-	markerTmpName = "SCANODE.tmp"
-	lockName      = "LOCK"
+	markerName    = home.MarkerName
+	markerTmpName = home.MarkerTmpName
+	lockName      = home.LockName
 	formatPlain   = 1
 	formatTimed   = 2 // the newest this program knows
 	timedLine     = "values timed"
-	maxMarkerSize = 4096
 )
 
 // places says what a directory is.
@@ -59,7 +54,7 @@ type found struct {
 func look(fsys vfs.FS, dir string) (found, error) {
 	info, err := fsys.Stat(dir)
 	if isNotExist(err) {
-		return found{}, notDangling(fsys, dir)
+		return found{}, home.NotDangling(fsys, dir)
 	}
 	if err != nil {
 		return found{}, err
@@ -106,58 +101,6 @@ func look(fsys vfs.FS, dir string) (found, error) {
 	return found{place, timed}, err
 }
 
-// notDangling returns an error that wraps ErrForeign when path, or a directory
-// above it, is a symbolic link to what is not there.
-func notDangling(fsys vfs.FS, path string) error {
-	if vfs.Root(fsys) != vfs.Default {
-		return nil
-	}
-	for p := path; ; p = filepath.Dir(p) {
-		if _, err := os.Stat(p); !isNotExist(err) || p == filepath.Dir(p) {
-			return nil
-		}
-		if target, err := os.Readlink(p); err == nil {
-			return fmt.Errorf("%w: %s is a link to %s, which does not exist", storage.ErrForeign, p, target)
-		}
-	}
-}
-
-// realName returns dir with its symbolic links resolved, as far as it exists.
-func realName(fsys vfs.FS, dir string) string {
-	if vfs.Root(fsys) != vfs.Default {
-		return dir
-	}
-	if abs, err := filepath.Abs(dir); err == nil {
-		dir = abs
-	}
-	rest := ""
-	for p := dir; ; p = filepath.Dir(p) {
-		if real, err := filepath.EvalSymlinks(p); err == nil {
-			return filepath.Join(real, rest)
-		}
-		if p == filepath.Dir(p) {
-			return dir
-		}
-		rest = filepath.Join(filepath.Base(p), rest)
-	}
-}
-
-// notInside returns an error that wraps ErrForeign when dir lies in a directory
-// of a store of ours, which expects no strange files there. What cannot be
-// looked into is taken for no store.
-func notInside(fsys vfs.FS, dir string) error {
-	for p := realName(fsys, dir); ; {
-		parent := fsys.PathDir(p)
-		if parent == p {
-			return nil
-		}
-		if _, err := fsys.Stat(fsys.PathJoin(parent, markerName)); err == nil {
-			return fmt.Errorf("%w: it lies inside the store %s", storage.ErrForeign, parent)
-		}
-		p = parent
-	}
-}
-
 // finished tells a complete store from one whose creation was cut short. Pebble
 // names its manifest in a file marker.manifest.…; logs and tables come after it.
 func finished(names []string) (place, error) {
@@ -179,11 +122,11 @@ func finished(names []string) (place, error) {
 // checkMarker reads a marker and says whether this engine can open the store, and
 // whether its values carry times.
 func checkMarker(fsys vfs.FS, path string) (timed bool, err error) {
-	b, err := readSmall(fsys, path)
+	b, err := home.ReadSmall(fsys, path)
 	if err != nil {
 		return false, err
 	}
-	engine, format, rest, ok := parseMarker(b)
+	engine, format, rest, ok := home.ParseMarker(b)
 	switch {
 	case !ok:
 		return false, fmt.Errorf("%w: %s cannot be read", storage.ErrCorrupt, markerName)
@@ -199,99 +142,10 @@ func checkMarker(fsys vfs.FS, path string) (timed bool, err error) {
 	return format == formatTimed, nil
 }
 
-// readSmall reads a file of at most maxMarkerSize bytes, or a little more of a
-// larger one.
-func readSmall(fsys vfs.FS, path string) ([]byte, error) {
-	f, err := fsys.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	b, err := io.ReadAll(io.LimitReader(f, maxMarkerSize+1))
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return b, err
-}
-
-// parseMarker reads the two lines of a marker. Lines after them are the format's
-// business.
-func parseMarker(b []byte) (engine string, format uint64, rest string, ok bool) {
-	if len(b) > maxMarkerSize {
-		return "", 0, "", false
-	}
-	first, more, ok1 := bytes.Cut(b, []byte("\n"))
-	second, more, ok2 := bytes.Cut(more, []byte("\n"))
-	name, ok3 := strings.CutPrefix(string(first), "engine ")
-	number, ok4 := strings.CutPrefix(string(second), "format ")
-	format, err := strconv.ParseUint(number, 10, 32)
-	return name, format, string(more), ok1 && ok2 && ok3 && ok4 && name != "" && err == nil && format > 0
-}
-
 // writeMarker makes dir ours.
 func writeMarker(fsys vfs.FS, dir string, timed bool) error {
-	text := fmt.Sprintf("engine %s\nformat %d\n", Name, formatPlain)
 	if timed {
-		text = fmt.Sprintf("engine %s\nformat %d\n%s\n", Name, formatTimed, timedLine)
+		return home.WriteMarker(fsys, dir, Name, formatTimed, timedLine+"\n")
 	}
-	return writeWhole(fsys, dir, markerTmpName, markerName, text)
-}
-
-// writeWhole writes a file durably, all of it or nothing.
-func writeWhole(fsys vfs.FS, dir, tmpName, name, text string) error {
-	tmp := fsys.PathJoin(dir, tmpName)
-	f, err := fsys.Create(tmp, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	if _, err = io.WriteString(f, text); err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		return err
-	}
-	if err := fsys.Rename(tmp, fsys.PathJoin(dir, name)); err != nil {
-		return err
-	}
-	return syncDir(fsys, dir)
-}
-
-// syncDir makes the entries of dir durable.
-func syncDir(fsys vfs.FS, dir string) error {
-	d, err := fsys.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if cerr := d.Close(); err == nil {
-		err = cerr
-	}
-	return err
-}
-
-// makeDir creates dir and what is missing above it, durably.
-func makeDir(fsys vfs.FS, dir string) error {
-	var above []string // parents whose entries may change
-	for p := dir; ; {
-		parent := fsys.PathDir(p)
-		if parent == p {
-			break
-		}
-		above = append(above, parent)
-		if _, err := fsys.Stat(parent); err == nil {
-			break
-		}
-		p = parent
-	}
-	if err := fsys.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	for _, p := range above {
-		if err := syncDir(fsys, p); err != nil {
-			return err
-		}
-	}
-	return nil
+	return home.WriteMarker(fsys, dir, Name, formatPlain, "")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/atomicfs"
 
 	"scanode/storage"
+	"scanode/storage/home"
 )
 
 // Repair implements storage.Engine. It gathers all versions of all rows, from the
@@ -141,7 +142,7 @@ func (r *repair) survey() error {
 
 // synced returns what SYNCED says.
 func (r *repair) synced() (synced, error) {
-	b, err := readSmall(r.e.fs, r.path(syncedName))
+	b, err := home.ReadSmall(r.e.fs, r.path(syncedName))
 	if err != nil && !isNotExist(err) {
 		return synced{}, err
 	}
@@ -188,7 +189,7 @@ func (r *repair) timedByTables() error {
 // newStore makes one of the two stores that Repair works with.
 func (r *repair) newStore(name string, scratch bool) (*store, error) {
 	dir := r.path(freshDir, name)
-	if err := makeDir(r.e.fs, dir); err != nil {
+	if err := home.MakeDir(r.e.fs, dir); err != nil {
 		return nil, err
 	}
 	s := newStore(r.e, dir)
@@ -296,7 +297,7 @@ func (r *repair) replace() error {
 // report writes down what was done, beside the old files and in the log.
 func (r *repair) report() error {
 	text := fmt.Sprintf("rows kept: %d\n%s", r.done.Rows, strings.Join(append(r.done.Lost, ""), "\n"))
-	if err := writeWhole(r.e.fs, r.done.Aside, "REPORT.tmp", "REPORT", text); err != nil {
+	if err := home.WriteWhole(r.e.fs, r.done.Aside, "REPORT.tmp", "REPORT", text); err != nil {
 		return err
 	}
 	line := fmt.Sprintf("%s repaired: %d rows kept, %d losses, old files in %s\n",

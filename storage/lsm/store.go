@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"scanode/storage"
+	"scanode/storage/home"
 )
 
 // store is one open directory.
@@ -99,7 +100,7 @@ const (
 // options are pebble's options for a store with these settings.
 func (s *store) options(set settings) *pebble.Options {
 	e := s.engine
-	s.bufferBytes = uint64(e.memory.bufferFor(e.stores(), set.writeBufferBytes))
+	s.bufferBytes = uint64(e.memory.bufferFor(e.open.Len(), set.writeBufferBytes))
 	o := &pebble.Options{
 		Cache:                       e.cache,
 		FileCache:                   e.fileCache,
@@ -368,7 +369,7 @@ func (s *store) Checkpoint(dir string) error {
 	if _, err := fs.Stat(dir); err == nil {
 		return failedf("checkpoint %s: %w", dir, storage.ErrExists)
 	}
-	if err := notInside(fs, dir); err != nil {
+	if err := home.NotInside(fs, dir); err != nil {
 		return failedf("checkpoint %s: %w", dir, err)
 	}
 	err := func() (err error) {

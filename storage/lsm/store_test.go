@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"scanode/storage"
+	"scanode/storage/home"
 	"scanode/storage/storetest"
 )
 
@@ -45,7 +46,7 @@ func onDisk(t testing.TB) storetest.Env {
 // inMemory is a file system that can lose its power.
 func inMemory(t testing.TB) storetest.Env {
 	fs := vfs.NewCrashableMem()
-	if err := makeDir(fs, "/data"); err != nil {
+	if err := home.MakeDir(fs, "/data"); err != nil {
 		t.Fatal(err)
 	}
 	return inMemoryEnv(t, fs)
