@@ -9,11 +9,14 @@
 //
 // # On disk
 //
-// A directory holds Pebble's files, SCANODE, which makes it ours (see
-// markerName), and SYNCED, which says how much of log and manifest is durable
-// (see syncedName). Keys are stored as they are, but for an empty one or one that
+// A directory holds Pebble's files; SCANODE, which makes it ours (see markerName);
+// SYNCED, which says how much of log and manifest is durable (see syncedName); and
+// LOG, for operators (see opLog). While Destroy or Repair is under way there is a
+// journal too (see journalDestroy), and after a Repair a directory damaged-N with
+// the old files. Keys are stored as they are, but for an empty one or one that
 // begins with a zero byte: these carry one more zero byte in front (see
-// storedKey). Values are stored as they are.
+// storedKey). Values are stored as they are, or, in a store created with expiry,
+// behind the time of their writing (see timeBytes).
 //
 // # Options
 //
@@ -46,8 +49,8 @@
 //
 // What is not known to have been synced may be torn, and the log then ends at its
 // first bad record, as loss of power leaves it. Damage there cannot be told from
-// that. Nor can it when SYNCED is gone or damaged as well; removing it is the
-// way to open what is left of a store that Open refuses for a torn end.
+// that. Nor can it when SYNCED is gone or damaged as well. The way out of a store
+// that Open refuses is Repair.
 //
 // # Goroutines and lifetimes
 //

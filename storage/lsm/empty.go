@@ -78,6 +78,7 @@ func (s *store) tidyBelow(end []byte) {
 		var err error
 		defer s.guard(&err)
 		if end == nil {
+			s.flushOnce()
 			if end = s.lastPossible(); end == nil {
 				return
 			}
@@ -86,6 +87,22 @@ func (s *store) tidyBelow(end []byte) {
 			s.ops.printf("Compaction error: %v", err)
 		}
 	}()
+}
+
+// flushOnce flushes what is in memory, unless that has to wait.
+func (s *store) flushOnce() {
+	if s.wouldStall() {
+		return
+	}
+	flushed, err := s.db.AsyncFlush()
+	if err != nil {
+		return
+	}
+	select {
+	case <-flushed:
+	case <-s.closing:
+	case <-s.parked:
+	}
 }
 
 // lastPossible is a key behind all that tables hold, nil if there are none.
