@@ -139,3 +139,25 @@ func BenchmarkRangeReduce(b *testing.B) {
 	}
 	report(b.N, "cpu-ns/op")
 }
+
+// BenchmarkViewOrder compares keys of views, most of which are strings or lists of them.
+func BenchmarkViewOrder(b *testing.B) {
+	order := ViewOrder()
+	for _, pair := range [][2]string{
+		{`{1,<<"a">>}`, `{2,<<"a">>}`},
+		{`{<<"abcdef12">>,<<"a">>}`, `{<<"abcdef13">>,<<"a">>}`},
+		{`{<<"K0000001234">>,<<"a">>}`, `{<<"K0000001235">>,<<"a">>}`},
+		{`{[<<"user">>,2026,11],<<"a">>}`, `{[<<"user">>,2026,12],<<"a">>}`},
+		{`{<<"größe">>,<<"a">>}`, `{<<"grösse">>,<<"a">>}`},
+	} {
+		x, y := mustParse(pair[0]), mustParse(pair[1])
+		b.Run(pair[0], func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if c, err := order(x, y); c == 0 || err != nil {
+					b.Fatal(c, err)
+				}
+			}
+		})
+	}
+}

