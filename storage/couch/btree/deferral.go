@@ -18,6 +18,7 @@ type deferral struct {
 	// added: all rows of the modification come behind those of the tree. appending: and
 	// so it was with the last modifications, so the right edge is kept flat.
 	added, appending bool
+	empty            bool // the tree had no rows
 	regrouped        bool // the tree may have become deeper
 	redSize          int  // of a reduction, about
 	leafBytes        int  // of the last leaf written
@@ -76,7 +77,7 @@ func (d *deferral) start(c change) {
 	d.begun = true
 	d.redSize = len(d.m.t.root.Reduction)
 	if c.old == nil {
-		d.added = true
+		d.added, d.empty = true, true
 		if red, err := d.m.t.o.Reducer.Reduce(nil, c.list); err == nil {
 			d.redSize = len(red)
 		}
@@ -239,7 +240,7 @@ func (d *deferral) cutLeaves(p pending) {
 		limit = max(limit, denseBytes)
 	}
 	solos := 1
-	if d.added && !d.m.t.root.IsNil() {
+	if d.added && !d.empty {
 		solos = sharedSolos
 	}
 	for rest := p.rows; len(rest) > 0; {

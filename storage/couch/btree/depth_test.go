@@ -12,7 +12,7 @@ func TestTooDeep(t *testing.T) {
 	const leaves = 100
 	f := newFile(t)
 	tree := New(f, Pointer{}, Options{Reducer: digestReducer{}, Policy: Scanode})
-	m := newModification(&tree, 0)
+	m := newModification(&tree, 0, false)
 	var chain []Row
 	for i := leaves; i > 0; i-- {
 		leaf, err := m.write(nil, true, [][]Row{{{etf.AppendInt64(nil, int64(2*i)), etf.AppendNil(nil)}}})

@@ -31,9 +31,16 @@
 // before and in between. [Scanode] and [ScanodeWrite] are our own: they write less. All of
 // them go on with what any of them wrote, and so does CouchDB.
 //
+// # Memory
+//
+// With Options.HoldBytes, Modify makes nodes in memory and writes nothing before Flush, or
+// before they are more bytes than that. Reading sees them. A node is then written once for
+// all that came to it in between, which saves more than any policy.
+//
 // # Lifetime
 //
-// A [Tree] is a value and never changes; Modify returns another one. What Get, Lookup and
+// A [Tree] is a value and never changes; Modify and Flush return another one, and its
+// nodes in memory live as long as a version that has them. What Get, Lookup and
 // Modify return stays valid and must not be changed. A row of an [Iter], and what Fold and
 // FoldReduce give to callbacks, is valid until the next row.
 //

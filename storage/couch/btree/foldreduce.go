@@ -26,7 +26,7 @@ func (t Tree) FoldReduce(r Range, group Group, emit func(key []byte, p Partial) 
 	if t.root.IsNil() {
 		return nil
 	}
-	if err := f.node(place{Pointer: t.root}); err != nil || f.stopped || f.key == nil {
+	if err := f.node(t.top()); err != nil || f.stopped || f.key == nil {
 		return err
 	}
 	return f.finish()

@@ -148,7 +148,7 @@ func (it *Iter) start() bool {
 	if it.t.root.IsNil() {
 		return false
 	}
-	return it.push(place{Pointer: it.t.root}, it.r.Start) && it.settle(it.r.Start)
+	return it.push(it.t.top(), it.r.Start) && it.settle(it.r.Start)
 }
 
 // push puts the node at p behind the last frame and goes to its first entry, or

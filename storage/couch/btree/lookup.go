@@ -23,7 +23,7 @@ func (t Tree) Get(key []byte) (value []byte, found bool, err error) {
 	}
 	// The path is only told when something is wrong.
 	var path [MaxDepth]int
-	p := place{Pointer: t.root}
+	p := t.top()
 	for depth := 0; ; depth++ {
 		if depth == MaxDepth {
 			return nil, false, at(ErrDepth, p.Ptr, path[:depth])
@@ -78,7 +78,7 @@ func (t Tree) Lookup(keys [][]byte) ([]Result, error) {
 		return nil, err
 	}
 	if !t.root.IsNil() && len(keys) > 0 {
-		if err := l.node(place{Pointer: t.root}, sorted); err != nil {
+		if err := l.node(t.top(), sorted); err != nil {
 			return nil, err
 		}
 	}

@@ -31,15 +31,21 @@ func (t Tree) Modify(lookups [][]byte, inserts []Row, removes [][]byte) ([]Resul
 	if err != nil || len(actions) == 0 {
 		return nil, t, err
 	}
-	m := newModification(&t, len(lookups))
+	m := newModification(&t, len(lookups), t.o.HoldBytes > 0 || t.held.root != nil)
 	defer m.end()
 	root, err := m.run(actions)
 	if err != nil {
 		return nil, t, err
 	}
 	slices.Reverse(m.results)
-	t.root, t.shape = root, m.shape
-	return m.results, t, nil
+	next := t
+	next.root, next.shape, next.held = root, m.shape, m.held
+	if next.held.bytes > t.o.HoldBytes {
+		if next, err = next.Flush(); err != nil {
+			return nil, t, err
+		}
+	}
+	return m.results, next, nil
 }
 
 // Add inserts rows.
@@ -145,6 +151,7 @@ type modification struct {
 	touched int   // number of actions
 	deepest int   // levels gone down
 	shape   shape // what the next version has
+	held    memory
 	// lists are the new rows of the nodes on the way to the one that is being
 	// changed, by depth. They are used again for each node of that depth.
 	lists [][]Row
@@ -155,11 +162,16 @@ type modification struct {
 // inserting a row allocates is for them; see BenchmarkInsert.
 var modifications = sync.Pool{New: func() any { return new(modification) }}
 
-func newModification(t *Tree, lookups int) *modification {
+// newModification starts a modification. With hold it writes nothing.
+func newModification(t *Tree, lookups int, hold bool) *modification {
 	m := modifications.Get().(*modification)
-	m.t, m.inner, m.touched, m.deepest, m.shape = t, 0, 0, 0, t.shape
+	m.t, m.inner, m.touched, m.deepest, m.shape, m.held = t, 0, 0, 0, t.shape, t.held
 	if lookups > 0 {
 		m.results = make([]Result, 0, lookups)
+	}
+	if hold {
+		m.layout = &holder{m: m}
+		return m
 	}
 	m.layout = t.o.Policy.begin(m)
 	m.batch = t.chunks.Begin()
@@ -168,7 +180,9 @@ func newModification(t *Tree, lookups int) *modification {
 
 // end gives m up. It keeps nothing alive of the tree.
 func (m *modification) end() {
-	m.batch.Discard()
+	if m.batch != nil {
+		m.batch.Discard()
+	}
 	for i, list := range m.lists {
 		if cap(list) > maxKeptRows {
 			m.lists[i] = nil
@@ -178,7 +192,7 @@ func (m *modification) end() {
 	}
 	clear(m.reds[:cap(m.reds)])
 	clear(m.payloads[:cap(m.payloads)])
-	m.t, m.layout, m.batch, m.results, m.path = nil, nil, nil, nil, m.path[:0]
+	m.t, m.layout, m.batch, m.results, m.path, m.held = nil, nil, nil, nil, m.path[:0], memory{}
 	m.keep()
 	modifications.Put(m)
 }
@@ -194,7 +208,7 @@ func (m *modification) run(actions []action) (Pointer, error) {
 	if root := m.t.root; root.IsNil() {
 		entries, err = m.empty(actions)
 	} else {
-		entries, err = m.node(nil, place{Pointer: root}, Row{Value: root.Append(nil)}, actions)
+		entries, err = m.node(nil, m.t.top(), Row{Value: root.Append(nil)}, actions)
 	}
 	if err != nil {
 		return Pointer{}, err
@@ -202,6 +216,9 @@ func (m *modification) run(actions []action) (Pointer, error) {
 	root, err := m.layout.root(entries)
 	if err != nil {
 		return Pointer{}, err
+	}
+	if m.batch == nil {
+		return root, nil
 	}
 	return root, m.publish(m.batch.Flush())
 }
@@ -248,8 +265,14 @@ func (m *modification) inside(out []Row, p place, entry Row, actions []action) (
 	} else {
 		list, err = m.descend(n, p, actions)
 	}
-	if err != nil || len(list) == 0 {
-		return out, err
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		if n.held != nil {
+			m.held.bytes -= n.cost()
+		}
+		return out, nil
 	}
 	// The entry gets the node's own last key, which a separator may have stood for.
 	bound := entry.Key

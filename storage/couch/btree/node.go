@@ -30,6 +30,7 @@ type node struct {
 	// of a tuple's head, before the next key.
 	offs   []uint32
 	chunk  int64  // bytes of the file the node takes
+	held   *held  // of a node that is in memory only, else nil
 	packed []byte // scratch for reading
 }
 

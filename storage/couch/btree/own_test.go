@@ -2,6 +2,7 @@ package btree
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -167,7 +168,7 @@ func (m *sortedModel) check(t *testing.T, tree Tree) Summary {
 		}
 	}
 	// The bound that edge.go promises.
-	if n := len(m.seen); n >= 4 && float64(sum.Depth) > 2*math.Log2(float64(n)/4)+6 {
+	if n := len(m.seen); n >= 4 && tree.Held() == 0 && float64(sum.Depth) > 2*math.Log2(float64(n)/4)+6 {
 		t.Fatalf("%d levels for %d rows", sum.Depth, n)
 	}
 	return sum
@@ -230,13 +231,34 @@ func ownWork(t *testing.T, m *sortedModel, mixed bool, commits, largest, top int
 			tree.o.Policy = policies[m.rng.IntN(len(policies))]
 			tree.o.Compression, _ = file.ParseCompression([]string{"none", "snappy"}[m.rng.IntN(2)])
 			tree.o.Smallest = m.rng.IntN(4) == 0
+			tree.o.HoldBytes = []int{0, 0, 5000, 100_000, 1 << 30}[m.rng.IntN(5)]
 		}
 		rows, removes := m.draw(kind, size)
 		var err error
 		if tree, err = tree.AddRemove(rows, removes); err != nil {
 			t.Fatal(err)
 		}
+		if tree.Held() > tree.o.HoldBytes {
+			t.Fatalf("%d bytes in memory, %d allowed", tree.Held(), tree.o.HoldBytes)
+		}
 		m.check(t, tree)
+		if m.rng.IntN(8) == 0 {
+			before := tree
+			if tree, err = tree.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			if tree.Held() != 0 {
+				t.Fatal("Flush has left nodes in memory")
+			}
+			m.check(t, tree)
+			m.check(t, before)
+		}
 	}
 	t.Logf("%d rows at the end", len(m.seen))
+}
+
+func (m *sortedModel) clone() sortedModel {
+	c := *m
+	c.seen, c.rows = slices.Clone(m.seen), maps.Clone(m.rows)
+	return c
 }

@@ -42,6 +42,10 @@ type Options struct {
 	Fill float64
 	// Compression of the nodes written. Reading needs no telling.
 	Compression file.Compression
+	// HoldBytes is how many bytes of nodes a tree may have in memory: Modify then writes
+	// nothing before they are more, and Flush has to be called before a root is kept.
+	// 0 means none: each Modify writes.
+	HoldBytes int
 	// ShortKeys lets the policies of our own write shorter keys than the last ones of
 	// children into inner nodes, where both the child's and its neighbour's are binaries:
 	// any will do that keeps them apart. Where keys have few bytes in common, as
@@ -72,6 +76,7 @@ type Tree struct {
 	root   Pointer
 	o      Options
 	shape  shape
+	held   memory
 }
 
 // shape is what the policies of our own know of a tree. It is nothing they could not do
@@ -105,20 +110,25 @@ func New(c Chunks, root Pointer, o Options) Tree {
 	return Tree{chunks: c, root: root, o: o}
 }
 
-// Root returns the pointer to keep in a header.
+// Root returns the pointer to keep in a header. A tree with nodes in memory has none: Flush
+// it first.
 func (t Tree) Root() Pointer { return t.root }
 
 // place is where a node hangs in a tree: what leads to it, and between which keys its
 // own have to be.
 type place struct {
 	Pointer
+	held  *node  // the node itself, if it is in memory only
 	after []byte // all keys are behind this one; nil at the left edge
 	upto  []byte // no key is behind this one; nil for the root
 }
 
+// top returns the place of the root.
+func (t *Tree) top() place { return place{Pointer: t.root, held: t.held.root} }
+
 // child returns the place of n's i-th child, n being at p.
 func (p place) child(n *node, i int) place {
-	c := place{n.child(i), p.after, n.key(i)}
+	c := place{n.child(i), n.heldChild(i), p.after, n.key(i)}
 	if i > 0 {
 		c.after = n.key(i - 1)
 	}
@@ -128,6 +138,9 @@ func (p place) child(n *node, i int) place {
 // fetch returns the node at p. reuse, if not nil, is a node of the caller's that may be
 // filled. keep puts what was read into the cache.
 func (t *Tree) fetch(p place, reuse *node, keep caching) (*node, error) {
+	if p.held != nil {
+		return p.held, nil
+	}
 	n, err := t.load(p.Ptr, reuse, keep)
 	if err != nil {
 		return nil, err

@@ -69,10 +69,7 @@ func (t Tree) Verify(c Check) (Summary, error) {
 	if t.root.IsNil() {
 		return v.sum, nil
 	}
-	if c.Limit > 0 && t.root.Ptr >= c.Limit {
-		return v.sum, v.fault(t.root.Ptr, fmt.Errorf("%w: root behind the header", ErrPointer))
-	}
-	_, err := v.node(t.root)
+	_, err := v.node(t.top())
 	return v.sum, err
 }
 
@@ -103,20 +100,26 @@ type subtree struct {
 }
 
 // node walks the subtree that p stands for.
-func (v *verifier) node(p Pointer) (subtree, error) {
+func (v *verifier) node(p place) (subtree, error) {
 	unread := subtree{bytes: NoSize}
 	if len(v.path) == MaxDepth {
 		return unread, v.fault(p.Ptr, ErrDepth)
 	}
-	n := &node{}
-	if err := v.t.read(n, p.Ptr); err != nil {
-		return unread, v.fault(p.Ptr, err)
-	}
-	if _, again := v.seen[p.Ptr]; again {
-		return unread, v.fault(p.Ptr, fmt.Errorf("%w: the node has another parent", ErrPointer))
-	}
-	if !n.leaf {
-		v.seen[p.Ptr] = struct{}{}
+	n := p.held
+	if n == nil {
+		if v.c.Limit > 0 && p.Ptr >= v.c.Limit {
+			return unread, v.fault(p.Ptr, fmt.Errorf("%w: to what is behind the header", ErrPointer))
+		}
+		n = &node{}
+		if err := v.t.read(n, p.Ptr); err != nil {
+			return unread, v.fault(p.Ptr, err)
+		}
+		if _, again := v.seen[p.Ptr]; again {
+			return unread, v.fault(p.Ptr, fmt.Errorf("%w: the node has another parent", ErrPointer))
+		}
+		if !n.leaf {
+			v.seen[p.Ptr] = struct{}{}
+		}
 	}
 	v.sum.Depth = max(v.sum.Depth, len(v.path)+1)
 	v.sum.Bytes += n.chunk
@@ -134,12 +137,12 @@ func (v *verifier) node(p Pointer) (subtree, error) {
 		s.first, s.last = n.key(0), n.last()
 	} else {
 		v.sum.Inner.add(len(rows))
-		err = v.inner(n, &s)
+		err = v.inner(n, p, &s)
 	}
 	if err != nil {
 		return unread, err
 	}
-	if err := v.reduction(n, rows, p); err != nil {
+	if err := v.reduction(n, rows, p.Pointer); err != nil {
 		return unread, err
 	}
 	if p.Size >= 0 && s.bytes >= 0 && p.Size != s.bytes {
@@ -181,11 +184,10 @@ func (v *verifier) leaf(ptr int64, rows []Row) error {
 }
 
 // inner walks the children of n and completes s.
-func (v *verifier) inner(n *node, s *subtree) error {
+func (v *verifier) inner(n *node, p place, s *subtree) error {
 	for i := range n.len() {
-		p := n.child(i)
 		v.path = append(v.path, i)
-		child, err := v.node(p)
+		child, err := v.node(p.child(n, i))
 		v.path = v.path[:len(v.path)-1]
 		if err != nil {
 			return err
