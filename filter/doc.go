@@ -41,7 +41,8 @@
 // all of these are the same is walked the same way, so its fields are where the
 // template says; see template. A row no template fits is walked, and there the
 // extractor guesses that a field begins as the one at its place in the row before
-// did, and checks. All that is for speed alone: no answer depends on the rows before.
+// did, and checks; where values hardly change their kind it guesses their sizes too. All
+// that is for speed alone: no answer depends on the rows before.
 //
 // # Lifetime of slices
 //

@@ -16,18 +16,21 @@
 //	Matcher.Match ─► Matcher.Cell ─► group (canonical cells) ─► states ─► batch …
 //
 // States of sums are exact (exact.go): a result is rounded once and depends neither
-// on the order of the rows nor on how they were split over several scans.
+// on the order of the rows nor on how they were split over several scans. So a large
+// range is read in parts, each on a goroutine and into groups of its own (parts.go).
 //
 // A Cursor walks the same rows in both directions, a page when it is asked for one;
 // nothing of it runs in between.
 //
 // Back-pressure of a scan is the Window and the blocking Sink, and nothing else: there is
 // no queue between the iterator and the transport. A scan therefore holds one
-// iterator and one batch, however slow its consumer is; an aggregate also its groups.
+// iterator and one batch, however slow its consumer is; an aggregate also its groups,
+// and iterator and groups once for each part.
 //
 // # Goroutines
 //
-// Run belongs to one goroutine. The methods of a Window may be called from any.
+// Run belongs to one goroutine; those of an aggregate's parts end before it returns, and
+// only its own calls the Sink. The methods of a Window may be called from any.
 //
 // # Lifetime of slices
 //
