@@ -52,8 +52,9 @@
 //
 // The file is not trusted: most nodes have no checksum. Nothing is allocated for a
 // length that is only claimed, no term is too deep to be skipped, depth is at most
-// [MaxDepth], and pointers lead to earlier places only, so nothing loops. Order of keys is
-// held within each node that is read and against its parent. What a damaged byte within a
+// [MaxDepth], and pointers lead to earlier places only, so nothing loops. Keys are
+// held to their order within each node that is read, and to the two keys of inner nodes
+// that it lies between. What a damaged byte within a
 // value does, only [Tree.Verify] can tell, and only with a reducer that looks at values.
 //
 // # Source of truth

@@ -177,6 +177,39 @@ func TestDepth(t *testing.T) {
 	}
 }
 
+// TestDeepValue keeps a value that is nested as deep as the revision tree of a document with
+// a thousand revisions, and deeper, which package etf refuses.
+func TestDeepValue(t *testing.T) {
+	var value []byte
+	for range 5000 {
+		value = append(value, etf.TagSmallTuple, 2, etf.TagNil, etf.TagList, 0, 0, 0, 1)
+	}
+	value = append(value, etf.TagNil)
+	for range 5000 {
+		value = append(value, etf.TagNil)
+	}
+	if _, err := etf.Skip(value); !errors.Is(err, etf.ErrLimit) {
+		t.Fatal("not deep:", err)
+	}
+	f := newFile(t)
+	tree := New(f, Pointer{}, Options{Reducer: digestReducer{}, Compression: file.DefaultCompression})
+	key := mustParse(`<<"doc">>`)
+	tree, err := tree.Add([]Row{{key, value}, {mustParse(`<<"other">>`), mustParse("1")}})
+	if err == nil {
+		// The change of a neighbour compares the values, and may use the old leaf.
+		tree, err = tree.Add([]Row{{mustParse(`<<"z">>`), mustParse("1")}, {mustParse(`<<"a">>`), mustParse("1")}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tree.Verify(Check{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, found, err := tree.Get(key); !found || err != nil || string(got) != string(value) {
+		t.Fatal(len(got), found, err)
+	}
+}
+
 // TestDiamonds reads nodes of two children on forty levels, all of which have two parents:
 // walking all ways through them would take 2^40 steps.
 func TestDiamonds(t *testing.T) {

@@ -346,3 +346,46 @@ func TestReadersBesideWriter(t *testing.T) {
 		}
 	}
 }
+
+// TestAllocations pins what reading allocates: nothing for a row of a fold, a few buffers for
+// all of it, and nothing for a row that is found by way of the cache.
+func TestAllocations(t *testing.T) {
+	f := newFile(t)
+	tree := New(f, Pointer{}, Options{Reducer: Count{}, Compression: file.DefaultCompression, Cache: NewCache(64 << 20)})
+	var rows []Row
+	for i := range 20_000 {
+		rows = append(rows, Row{etf.AppendInt64(nil, int64(i)), etf.AppendBinary(nil, []byte("value"))})
+	}
+	var err error
+	if tree, err = tree.Add(rows); err != nil {
+		t.Fatal(err)
+	}
+	uncached := New(f, tree.Root(), Options{Reducer: Count{}})
+	for _, reverse := range []bool{false, true} {
+		r := Range{Reverse: reverse, Start: rows[9].Key, End: rows[19_990].Key}
+		if reverse {
+			r.Start, r.End = r.End, r.Start
+		}
+		n := 0
+		allocs := testing.AllocsPerRun(5, func() {
+			n = 0
+			it := uncached.Iter(r)
+			for it.Next() {
+				n += len(it.Key()) / len(it.Key())
+			}
+			if it.Err() != nil || n != 19_982 {
+				t.Fatal(n, it.Err())
+			}
+		})
+		if allocs > 60 {
+			t.Errorf("%v allocations for %d rows", allocs, n)
+		}
+	}
+	if allocs := testing.AllocsPerRun(100, func() {
+		if _, found, err := tree.Get(rows[777].Key); !found || err != nil {
+			t.Fatal(found, err)
+		}
+	}); allocs != 0 {
+		t.Errorf("%v allocations for a row from the cache", allocs)
+	}
+}
