@@ -2,19 +2,17 @@ package btree
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"slices"
 )
 
-// deferral is an own policy in one modification.
+// deferral is an own policy in one modification. Its buffers stay for the next one.
 type deferral struct {
 	own
-	m       *modification
-	pending []pending
-	// heights are those of the nodes written in this modification, which cannot be
-	// read yet.
-	heights map[int64]int
-	begun   bool
+	m *modification
+	buffers
+	begun bool
 	// added: all rows of the modification come behind those of the tree. appending: and
 	// so it was with the last modifications, so the right edge is kept flat.
 	added, appending bool
@@ -22,7 +20,61 @@ type deferral struct {
 	regrouped        bool // the tree may have become deeper
 	redSize          int  // of a reduction, about
 	leafBytes        int  // of the last leaf written
-	parts            [][]Row
+}
+
+// buffers are those of a deferral.
+type buffers struct {
+	pending []pending
+	marks   []byte // values of the entries for pending
+	rows    []Row  // of pending, as far as they fit
+	written []writtenNode
+	parts   [][]Row
+}
+
+// writtenNode is a node that was written in this modification, and cannot be read yet.
+type writtenNode struct {
+	ptr    int64
+	height int
+}
+
+// maxKeptPending is how many pending lists are kept room for.
+const maxKeptPending = 256
+
+// reset gives up all that d has of the tree, and what is not worth keeping.
+func (d *deferral) reset() {
+	b := d.buffers
+	*d = deferral{}
+	if cap(b.pending) > maxKeptPending || cap(b.rows) > maxKeptRows || cap(b.written) > maxKeptRows || cap(b.parts) > maxKeptRows {
+		return
+	}
+	clear(b.pending)
+	clear(b.rows)
+	clear(b.parts[:cap(b.parts)])
+	d.buffers = buffers{b.pending[:0], b.marks[:0], b.rows[:0], b.written[:0], b.parts[:0]}
+}
+
+// list returns an empty list with room for n rows, which is valid until the modification
+// ends.
+func (d *deferral) list(n int) []Row {
+	if cap(d.rows)-len(d.rows) < n {
+		d.rows = make([]Row, 0, max(n, 512))
+	}
+	start := len(d.rows)
+	d.rows = d.rows[:start+n]
+	return d.rows[start:start:len(d.rows)]
+}
+
+// keep returns a copy of rows that is valid until the modification ends.
+func (d *deferral) keep(rows []Row) []Row { return append(d.list(len(rows)+1), rows...) }
+
+// heightOf returns the height of a node that was written in this modification.
+func (d *deferral) heightOf(ptr int64) (height int, ok bool) {
+	// What is written later lies behind.
+	i, ok := slices.BinarySearchFunc(d.written, ptr, func(w writtenNode, ptr int64) int { return cmp.Compare(w.ptr, ptr) })
+	if !ok {
+		return 0, false
+	}
+	return d.written[i].height, true
 }
 
 // pending is a list that was not cut into nodes yet.
@@ -40,9 +92,10 @@ const waiting = 0xFF
 
 // put appends an entry for a pending list.
 func (d *deferral) put(out []Row, p pending) []Row {
-	value := binary.BigEndian.AppendUint32([]byte{waiting}, uint32(len(d.pending)))
+	at := len(d.marks)
+	d.marks = binary.BigEndian.AppendUint32(append(d.marks, waiting), uint32(len(d.pending)))
 	d.pending = append(d.pending, p)
-	return append(out, Row{p.rows[len(p.rows)-1].Key, value})
+	return append(out, Row{p.rows[len(p.rows)-1].Key, d.marks[at:]})
 }
 
 // waits returns the pending list that an entry stands for, if it does.
@@ -92,11 +145,11 @@ func (d *deferral) start(c change) {
 func (d *deferral) leafNode(out []Row, c change) []Row {
 	start, ok := d.again(c)
 	if !ok {
-		return d.put(out, pending{leaf: true, rows: slices.Clone(c.list), touched: c.touched, bound: c.bound})
+		return d.put(out, pending{leaf: true, rows: d.keep(c.list), touched: c.touched, bound: c.bound})
 	}
 	end := start + c.old.len()
 	if prefix := c.list[:start]; len(prefix) > 0 {
-		out = d.put(out, pending{leaf: true, rows: slices.Clone(prefix), touched: len(prefix)})
+		out = d.put(out, pending{leaf: true, rows: d.keep(prefix), touched: len(prefix)})
 	}
 	out = append(out, c.entry)
 	if suffix := c.list[end:]; len(suffix) == 0 {
@@ -104,7 +157,7 @@ func (d *deferral) leafNode(out []Row, c change) []Row {
 			out[len(out)-1].Key = c.bound
 		}
 	} else {
-		out = d.put(out, pending{leaf: true, rows: slices.Clone(suffix), touched: len(suffix), bound: c.bound})
+		out = d.put(out, pending{leaf: true, rows: d.keep(suffix), touched: len(suffix), bound: c.bound})
 	}
 	return out
 }
@@ -149,7 +202,7 @@ func (d *deferral) leafEntries() int {
 // settle cuts and writes what waits in the list of an inner node and returns the list
 // without it, and the height of the node. Neighbours of one height become one list first.
 func (d *deferral) settle(list []Row) (out []Row, height int, err error) {
-	out = make([]Row, 0, len(list)+4)
+	out = d.list(len(list) + 2)
 	for i := 0; i < len(list); {
 		p, ok := d.waits(list[i])
 		i++
@@ -209,7 +262,7 @@ func (d *deferral) write(out []Row, leaf bool, height int, bound []byte) ([]Row,
 		if err != nil {
 			return nil, err
 		}
-		d.heights[p.Ptr] = height
+		d.written = append(d.written, writtenNode{p.Ptr, height})
 		if leaf {
 			d.leafBytes = int(p.Size)
 		}
@@ -270,7 +323,7 @@ func (d *deferral) height(r Row) (int, error) {
 		return 0, err
 	}
 	for above := 0; above < MaxDepth; above++ {
-		if h, ok := d.heights[p.Ptr]; ok {
+		if h, ok := d.heightOf(p.Ptr); ok {
 			return above + h, nil
 		}
 		n, err := d.m.t.load(p.Ptr, nil, cacheAll)

@@ -66,7 +66,7 @@ func (d *deferral) dissolve(list []Row) (out []Row, ok bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	if _, fresh := d.heights[p.Ptr]; fresh {
+	if _, fresh := d.heightOf(p.Ptr); fresh {
 		return list, false, nil
 	}
 	n, err := d.m.t.load(p.Ptr, nil, cacheAll)
@@ -132,7 +132,7 @@ func (d *deferral) joinLeaves(list []Row) ([]Row, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, fresh := d.heights[p.Ptr]; fresh {
+		if _, fresh := d.heightOf(p.Ptr); fresh {
 			break
 		}
 		n, err := d.m.t.load(p.Ptr, nil, cacheAll)

@@ -29,7 +29,7 @@ type held struct {
 
 const (
 	// heldBytes is the size from which on a node in memory is cut in two.
-	heldBytes = 4096
+	heldBytes = 1024
 	// unwritten is where nodes in memory claim to be, which no file reaches. The pointer
 	// to the i-th that a modification has made says unwritten+1+i, until its parent is
 	// made.

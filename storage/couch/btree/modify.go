@@ -154,7 +154,8 @@ type modification struct {
 	held    memory
 	// lists are the new rows of the nodes on the way to the one that is being
 	// changed, by depth. They are used again for each node of that depth.
-	lists [][]Row
+	lists    [][]Row
+	deferral deferral // of the policies of our own
 	writer
 }
 
@@ -194,6 +195,7 @@ func (m *modification) end() {
 	clear(m.payloads[:cap(m.payloads)])
 	m.t, m.layout, m.batch, m.results, m.path, m.held = nil, nil, nil, nil, m.path[:0], memory{}
 	m.keep()
+	m.deferral.reset()
 	modifications.Put(m)
 }
 

@@ -55,7 +55,10 @@ const (
 // String returns the policy's name.
 func (o own) String() string { return o.name }
 
-func (o own) begin(m *modification) layout { return &deferral{own: o, m: m, heights: map[int64]int{}} }
+func (o own) begin(m *modification) layout {
+	m.deferral.own, m.deferral.m = o, m
+	return &m.deferral
+}
 
 // split cuts rows, which have size bytes, into parts of equal size, as few as make at most
 // limit bytes each. A part has one row at least.

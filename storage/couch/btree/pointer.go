@@ -35,7 +35,7 @@ var nilAtom = []byte{etf.TagAtom, 0, 3, 'n', 'i', 'l'}
 
 // isNil says whether term is the atom nil, of any tag, and nothing else.
 func isNil(term []byte) bool {
-	if len(term) < len("nil")+2 || !bytes.HasSuffix(term, []byte("nil")) {
+	if len(term) < len("nil")+2 || term[0] == etf.TagSmallTuple || !bytes.HasSuffix(term, []byte("nil")) {
 		return false // without asking etf, whose errors are allocated
 	}
 	name, rest, err := etf.ReadAtom(term)
