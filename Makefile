@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` are all a newcomer
 # needs: both install what is missing and say so.
 
-.PHONY: build demo test test-go test-erl test-eleveldb interop bench bench-node bench-rows fuzz fmt clean
+.PHONY: build demo test test-go test-erl test-eleveldb interop bench bench-node bench-rows bench-eleveldb fuzz fmt clean
 
 # The product is one static binary. Only the race detector needs a C compiler.
 export CGO_ENABLED = 0
@@ -77,6 +77,15 @@ bench-rows:
 	scripts/setup test
 	$(MAKE) --no-print-directory build
 	SCANODE_EXECUTABLE=$(CURDIR)/bin/scanode bench/rows/run
+
+# A module with eleveldb's functions beside what was recorded of the original. CODE_PATH
+# names the directories of its beam files if it is not the one here; REPETITIONS and
+# ROWS say how much.
+MODULE ?= eleveldb
+bench-eleveldb: build
+	rebar3 compile
+	cd compat/eleveldb && ERL_LIBS=$(CURDIR)/_build/default/lib rebar3 compile
+	@SCANODE_EXECUTABLE=$(CURDIR)/bin/scanode bench/eleveldb/run $(MODULE) $(CODE_PATH)
 
 # Every fuzz target for T each, 10 seconds unless told otherwise: make fuzz T=60s
 # Left to itself, go spends up to a minute on making one input shorter.

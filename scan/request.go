@@ -23,6 +23,11 @@ type Request struct {
 	Limit int64
 	// MaxBatchBytes: a batch is sent as soon as it has this size.
 	MaxBatchBytes int
+	// SlowStart lets a scan begin with small batches and little credit, both of
+	// which double with each batch, see pace. MaxUnackedBytes is what the window
+	// has in the end; without SlowStart its size is its owner's business.
+	SlowStart       bool
+	MaxUnackedBytes int
 	// After resumes a scan that a limit ended: the rows behind the one it
 	// names are sent. nil starts at the beginning.
 	After *Position

@@ -75,6 +75,7 @@ func Run(src Source, req Request, w *Window, sink Sink) (Totals, error) {
 func runWithin(src Source, req Request, w *Window, sink Sink, groupBytes int) (Totals, error) {
 	r := newRunner(req, w, groupBytes)
 	r.sink = sink
+	r.pace = newPace(&req, w)
 	ranges, first := req.rangesAfter()
 	parts := divide(src, &req, ranges)
 	var view storage.Reader = src
@@ -121,6 +122,7 @@ type runner struct {
 	groups  *aggregator // nil if rows are sent
 	part    *part       // nil if this is the whole
 	batch   batch
+	pace    pace
 	totals  Totals
 	at      int       // the number of the range
 	spoke   time.Time // when the consumer last heard from the scan
@@ -226,7 +228,7 @@ func (r *runner) walk(it storage.Iter) (full bool, err error) {
 		if full {
 			r.totals.Last = &Position{Range: r.at, Key: append([]byte(nil), it.Key()...)}
 		}
-		if full || r.batch.size() >= r.req.MaxBatchBytes {
+		if full || r.batch.size() >= r.pace.batchBytes() {
 			if err := r.flush(); err != nil || full {
 				return full, err
 			}
@@ -274,6 +276,7 @@ func (r *runner) flush() error {
 		r.totals.Credit += granted.Sub(start)
 		r.totals.Send += time.Since(granted)
 	}
+	r.pace.sent(r.w)
 	r.totals.Batches++
 	r.totals.Bytes += int64(len(bin))
 	r.batch.reset()

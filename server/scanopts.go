@@ -24,9 +24,8 @@ const (
 // scanRequest is a scan as it was asked for.
 type scanRequest struct {
 	scan.Request
-	unackedBytes int
-	deadline     time.Duration // 0: none
-	query        queryHash     // of what a continuation must agree on
+	deadline time.Duration // 0: none
+	query    queryHash     // of what a continuation must agree on
 }
 
 // parseScan reads the options of a scan.
@@ -34,12 +33,13 @@ func parseScan(b []byte) (scanRequest, error) {
 	o := newOptions(b)
 	r := scanRequest{
 		Request: scan.Request{
-			Limit:         o.int("limit", 0, 0, math.MaxInt64, "a number of rows, 0 for no limit"),
-			MaxBatchBytes: int(o.int("max_batch_bytes", defaultBatchBytes, 0, maxBatchBytes, "a number of bytes up to 16 MiB")),
-			Cost:          o.bool("cost", false),
+			Limit:           o.int("limit", 0, 0, math.MaxInt64, "a number of rows, 0 for no limit"),
+			MaxBatchBytes:   int(o.int("max_batch_bytes", defaultBatchBytes, 0, maxBatchBytes, "a number of bytes up to 16 MiB")),
+			Cost:            o.bool("cost", false),
+			SlowStart:       o.bool("slow_start", false),
+			MaxUnackedBytes: int(o.int("max_unacked_bytes", defaultUnackedBytes, 0, maxUnackedBytes, "a number of bytes up to 1 GiB")),
 		},
-		unackedBytes: int(o.int("max_unacked_bytes", defaultUnackedBytes, 0, maxUnackedBytes, "a number of bytes up to 1 GiB")),
-		deadline:     time.Duration(o.millis("deadline", -1)) * time.Millisecond,
+		deadline: time.Duration(o.millis("deadline", -1)) * time.Millisecond,
 	}
 	resume := o.bytes("continue")
 	r.query = hashQuery(o) // all that is left decides which rows there are

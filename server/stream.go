@@ -221,7 +221,7 @@ func (st *stream) scan(id int64, opts []byte) (end []byte, err error) {
 		return nil, err
 	}
 	defer v.removeStream(st)
-	st.window.SetMax(req.unackedBytes)
+	st.window.SetMax(req.MaxUnackedBytes)
 	if req.deadline >= 0 {
 		timer := time.AfterFunc(req.deadline, func() { st.window.Close(errDeadline) })
 		defer timer.Stop()

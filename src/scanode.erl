@@ -122,7 +122,7 @@
 -type fold_option() ::
     {timeout | deadline, timeout()}
     | {start | 'end' | continue, binary()}
-    | {start_inclusive | end_inclusive | reverse | with_keys | cost, boolean()}
+    | {start_inclusive | end_inclusive | reverse | with_keys | cost | slow_start, boolean()}
     | {ranges, [range()]}
     | {limit, non_neg_integer()}
     | {filter, term()}
@@ -388,7 +388,7 @@ handle(Via, #{id := Id, kind := iterator} = Facts) -> maps:put(handle, {scanode_
 %%     (false) `{Key, Row}'. A row that holds what cannot cross (docs/protocol.md) is an error, or with `on_foreign => skip' left out.</li>
 %% <li>`timeout': so many milliseconds without any sign of life of the scan; default `infinity'. A scan that finds nothing for long is alive.</li>
 %% <li>`max_batch_bytes' (131072), `max_unacked_bytes' (1048576): the size of a batch of rows and of all batches that may be on their way or wait in
-%%     the mailbox.</li>
+%%     the mailbox. With `slow_start' both begin small and double: for folds that mostly end early, by an exception.</li>
 %% </ul>
 %% The whole result or an exception, never less: whatever fails raises `error({scan, reason()})', after Fun was called for the rows before the fault.
 %% `{scan, closed}' when the store is or gets closed.

@@ -1,7 +1,7 @@
 %% The tables of the benchmark: rows of five fields as Riak TS stores them, a key of 40 bytes and about 190 bytes of ttb or 147 of MessagePack.
 -module(table).
 
--export([load/3, key/1, name/2]).
+-export([load/3, key/1, row/1, name/2]).
 
 -define(WRITE, 1000).
 
@@ -10,6 +10,7 @@
 name(Encoding, Count) ->
     lists:concat([Encoding, "_", Count]).
 
+%% @doc Stores a table of scanode's own.
 -spec load(file:filename(), ttb | msgpack | mixed, pos_integer()) -> ok.
 load(Dir, Encoding, Count) ->
     {ok, Db} = scanode:open(Dir, #{}),
@@ -34,7 +35,8 @@ key(I) ->
 
 time(I) -> 1467563367600 + I * 1000.
 
-%% The values are spread evenly over 0 to 100 and far from sorted, so that a bound selects an exact part of the rows.
+%% @doc The fields of a row. The values are spread evenly over 0 to 100 and far from sorted, so that a bound selects an exact part of the rows.
+-spec row(non_neg_integer()) -> [{binary(), term()}].
 row(I) ->
     [
         {<<"time">>, time(I)},

@@ -27,7 +27,7 @@
 %% @doc Folds over all rows from a key on, or from the first.
 -spec rows(source(), first | binary(), {callback(Acc), Acc}) -> Acc.
 rows(#{view := View, rows := Rows, refresh := Refresh} = Source, Start, {Fun, Acc}) ->
-    Options = bounds(Start, #{rows => Rows}),
+    Options = bounds(Start, options(Rows)),
     case run(View, Options, until(Refresh), Source, Fun, Acc, fun iterator_error/1) of
         {refresh, Last, Folded} -> again(Source, Last, {Fun, Folded});
         {done, Folded} -> Folded
@@ -36,7 +36,7 @@ rows(#{view := View, rows := Rows, refresh := Refresh} = Source, Start, {Fun, Ac
 %% With a new view, behind the last key.
 -spec again(source(), binary(), {callback(Acc), Acc}) -> Acc.
 again(#{db := Db, rows := Rows, refresh := Refresh} = Source, Key, {Fun, Acc}) ->
-    Options = #{rows => Rows, start => Key, start_inclusive => false},
+    Options = (options(Rows))#{start => Key, start_inclusive => false},
     case run(Db, Options, until(Refresh), Source, Fun, Acc, fun iterator_error/1) of
         {refresh, Last, Folded} -> again(Source, Last, {Fun, Folded});
         {done, Folded} -> Folded
@@ -47,6 +47,10 @@ again(#{db := Db, rows := Rows, refresh := Refresh} = Source, Key, {Fun, Acc}) -
 stream(#{view := View} = Source, {Options, Fun, Acc}) ->
     {done, Folded} = run(View, Options, infinity, Source, Fun, Acc, fun streaming_error/1),
     Folded.
+
+%% No end is known, and what ends the fold is mostly an exception of the callback, as soon as it has what it wants.
+-spec options(kv | keys) -> map().
+options(Rows) -> #{rows => Rows, slow_start => true}.
 
 -spec bounds(first | binary(), map()) -> map().
 bounds(first, Options) -> Options;

@@ -30,7 +30,8 @@
     leveldb_directory/1,
     codecs/1,
     option_kinds/1,
-    validated/1
+    validated/1,
+    documented/1
 ]).
 
 suite() -> [{timetrap, {seconds, 60}}].
@@ -445,3 +446,11 @@ validated(_Config) ->
     ?assertEqual({Good, Bad}, eleveldb:validate_options(open, Mixed)),
     ?assertEqual({[{sync, true}], [{sync, 1}]}, eleveldb:validate_options(write, [{sync, true}, {sync, 1}])),
     ?assertEqual({[{fill_cache, false}], []}, eleveldb:validate_options(read, [{fill_cache, false}])).
+
+%% README.md says of every option what becomes of it, and of every name of status/2.
+documented(_Config) ->
+    {ok, Readme} = file:read_file(filename:join([eleveldb_test:root(), "compat", "eleveldb", "README.md"])),
+    Options = [atom_to_list(Name) || Kind <- [open, read, write], {Name, _} <- eleveldb:option_types(Kind)],
+    Settings = ["second_close", "iterator_refresh_ms", "iterator_orphan_ms"],
+    Statuses = ["leveldb.stats", "leveldb.sstables", "leveldb.total-bytes", "leveldb.ReadBlockError", "leveldb.block-cache", "leveldb.file-cache"],
+    ?assertEqual([], [Name || Name <- Options ++ Settings ++ Statuses, string:find(Readme, ["`", Name, "`"]) =:= nomatch]).
