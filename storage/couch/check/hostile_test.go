@@ -206,21 +206,27 @@ func rowsOf(r *Report) string {
 // forge writes a file with the nodes that write makes, and a header {forged, Root}.
 func forge(t *testing.T, write func(add func(payload []byte) file.Chunk) btree.Pointer) []byte {
 	t.Helper()
-	fs := vfs.NewMem()
-	f, err := file.Create(fs, "forged.cf", file.Options{})
+	return forgeHeader(t, func(add func([]byte) file.Chunk) []byte {
+		p := write(add)
+		return p.Append(etf.AppendAtom(etf.AppendTupleHeader(nil, 2), "forged"))
+	})
+}
+
+// forgeHeader writes a file with the chunks that write makes and the header it returns.
+func forgeHeader(t *testing.T, write func(add func(payload []byte) file.Chunk) []byte) []byte {
+	t.Helper()
+	f, err := file.Create(vfs.NewMem(), "forged", file.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := write(func(payload []byte) file.Chunk {
+	term := write(func(payload []byte) file.Chunk {
 		c, err := f.Append([][]byte{payload})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c[0]
 	})
-	term := etf.AppendTupleHeader(etf.AppendVersion(nil), 2)
-	term = p.Append(etf.AppendAtom(term, "forged"))
-	if _, err := f.Commit(term); err != nil {
+	if _, err := f.Commit(append(etf.AppendVersion(nil), term...)); err != nil {
 		t.Fatal(err)
 	}
 	b := make([]byte, f.Size())
@@ -289,6 +295,20 @@ func TestForged(t *testing.T) {
 		}},
 		"nil below the root": {"nil below the root", func(add func([]byte) file.Chunk) btree.Pointer {
 			return pointerTo(add(forgedNode("kp_node", 1, btree.Pointer{}.Append(nil))).Ptr, btree.NoSize)
+		}},
+		"keys that descend": {"keys out of order: 2 before 1", func(add func([]byte) file.Chunk) btree.Pointer {
+			b := etf.AppendListHeader(etf.AppendAtom(etf.AppendTupleHeader(etf.AppendVersion(nil), 2), "kv_node"), 2)
+			for key := int64(2); key > 0; key-- {
+				b = etf.AppendNil(etf.AppendInt64(etf.AppendTupleHeader(b, 2), key))
+			}
+			return pointerTo(add(etf.AppendNil(b)).Ptr, btree.NoSize)
+		}},
+		"a leaf that belongs to the left": {"keys out of order", func(add func([]byte) file.Chunk) btree.Pointer {
+			one, two := add(forgedNode("kv_node", 1, []byte{etf.TagNil})), add(forgedNode("kv_node", 2, []byte{etf.TagNil}))
+			b := etf.AppendListHeader(etf.AppendAtom(etf.AppendTupleHeader(etf.AppendVersion(nil), 2), "kp_node"), 2)
+			b = pointerTo(two.Ptr, btree.NoSize).Append(etf.AppendInt64(etf.AppendTupleHeader(b, 2), 2))
+			b = pointerTo(one.Ptr, btree.NoSize).Append(etf.AppendInt64(etf.AppendTupleHeader(b, 2), 3))
+			return pointerTo(add(etf.AppendNil(b)).Ptr, btree.NoSize)
 		}},
 		"a wrong size": {"stored size", func(add func([]byte) file.Chunk) btree.Pointer {
 			return pointerTo(add(leaf).Ptr, 7)
