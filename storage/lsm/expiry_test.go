@@ -327,44 +327,49 @@ func fillerBytes(rng *rand.Rand, n int) []byte {
 	return b
 }
 
-// TestSweepBesideWriters: a row that is written anew while sweeps run is never
-// deleted by one.
+// TestSweepBesideWriters: a row that is written anew while a sweep runs is never
+// deleted by it.
 func TestSweepBesideWriters(t *testing.T) {
 	clock := &testClock{}
 	e := clocked(t, vfs.NewMem(), clock)
 	s := expiring(t, e, 10)
-	const rows = 300
-	for i := range rows {
-		mustPut(t, s, fmt.Sprintf("%04d", i), "old")
-	}
-	clock.move(20) // all are expired; from here on the clock stands still
-	var stop atomic.Bool
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for !stop.Load() {
+	_, rng := testSeed(t)
+	const rows, writers = 6000, 3
+	for round := range 5 {
+		var old []storage.Op
+		for i := range rows {
+			old = append(old, put(fmt.Sprintf("%04d", i), "old")...)
+		}
+		if err := s.Apply(old, false); err != nil {
+			t.Fatal(err)
+		}
+		clock.move(20) // all are expired; then the clock stands still
+		var wg sync.WaitGroup
+		wg.Go(func() {
 			if _, _, err := s.sweep(); err != nil {
 				t.Error(err)
-				return
+			}
+		})
+		written := make([][]int, writers)
+		for w := range writers {
+			order := rng.Perm(rows)[:rows/4]
+			written[w] = order
+			wg.Go(func() {
+				for _, i := range order {
+					if err := s.Apply(put(fmt.Sprintf("%04d", i), "new"), false); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for _, order := range written {
+			for _, i := range order {
+				if v, err := s.Get(nil, fmt.Appendf(nil, "%04d", i)); err != nil || string(v) != "new" {
+					t.Fatalf("round %d: row %d is %q, %v", round, i, v, err)
+				}
 			}
 		}
-	})
-	for w := range 3 {
-		wg.Go(func() {
-			for i := w; i < rows; i += 3 {
-				k := fmt.Sprintf("%04d", i)
-				if err := s.Apply(put(k, "new"), false); err != nil {
-					t.Error(err)
-				}
-				if v, err := s.Get(nil, []byte(k)); err != nil || string(v) != "new" {
-					t.Errorf("row %s is %q, %v", k, v, err)
-				}
-			}
-			stop.Store(true)
-		})
-	}
-	wg.Wait()
-	if n := len(allRows(t, s)); n != rows {
-		t.Errorf("%d rows", n)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
