@@ -101,4 +101,4 @@ fmt:
 	gofmt -w $$(git ls-files '*.go')
 
 clean:
-	rm -rf bin _build
+	rm -rf bin _build compat/eleveldb/_build

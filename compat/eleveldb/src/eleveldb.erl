@@ -1,7 +1,7 @@
 %% @doc The interface of eleveldb, on stores of a scanode program.
 %%
 %% Whoever uses eleveldb can use this application instead, unchanged: README.md says how, and in what it differs on purpose. All functions of eleveldb
-%% `develop' and of `riak_ts-1.5.2' are here but for the helpers of its benchmarks.
+%% `develop' and of `riak_ts-1.5.2' are here but for those its benchmarks are made of.
 %%
 %% ```
 %% {ok, Db} = eleveldb:open("data/0", [{create_if_missing, true}]),

@@ -13,8 +13,8 @@
     db := scanode:db(),
     closed := atomics:atomics_ref(),
     rows := kv | keys,
-    %% The iterator whose view it is.
-    iterator => pid(),
+    %% The same mark of the iterator whose view it is.
+    ended => atomics:atomics_ref(),
     %% Milliseconds after which a new view is taken.
     refresh := timeout()
 }.
@@ -99,7 +99,7 @@ still_open(Source, Scan) ->
     end.
 
 -spec is_open(source()) -> boolean().
-is_open(#{closed := Closed, iterator := Iterator}) -> atomics:get(Closed, 1) =:= 0 andalso is_process_alive(Iterator);
+is_open(#{closed := Closed, ended := Ended}) -> atomics:get(Closed, 1) =:= 0 andalso atomics:get(Ended, 1) =:= 0;
 is_open(#{closed := Closed}) -> atomics:get(Closed, 1) =:= 0.
 
 -spec batch(callback(Acc), Acc, [term(), ...], scanode:scan()) -> Acc.

@@ -113,17 +113,20 @@ start_link(Args) ->
 init({Source, Maker}) ->
     %% So that the view is given back when the application stops.
     _ = process_flag(trap_exit, true),
-    {ok, #state{source = Source, maker = erlang:monitor(process, Maker)}}.
+    {ok, #state{source = Source#{ended => atomics:new(1, [])}, maker = erlang:monitor(process, Maker)}}.
 
 -spec handle_call(term(), {pid(), term()}, #state{}) ->
-    {reply, term(), #state{}, timeout()} | {reply, term(), #state{}} | {stop, normal, term(), #state{}}.
+    {reply, term(), #state{}, timeout()} | {stop, normal, term(), #state{}} | {stop, normal, #state{}}.
 handle_call(open, _From, State) ->
     case take_view(State) of
         {ok, Opened} -> {reply, ok, Opened, ?IDLE_MS};
         {error, Reason} -> {stop, normal, {error, Reason}, State}
     end;
-handle_call(close, _From, State) ->
-    {stop, normal, ok, State};
+handle_call(close, From, #state{source = #{ended := Ended}} = State) ->
+    ok = atomics:put(Ended, 1, 1),
+    %% Nobody waits until the program has given back what it holds.
+    ok = gen_server:reply(From, ok),
+    {stop, normal, State};
 handle_call(Request, From, State) ->
     case is_closed(State) of
         true -> {stop, normal, closed, State};
@@ -135,7 +138,7 @@ use(view, _From, #state{position = freed} = State) ->
     {reply, {error, iterator_closed}, State, ?IDLE_MS};
 use(view, {Folder, _}, #state{source = Source} = State) ->
     case viewing(State) of
-        {ok, #state{view = View} = Viewing} -> {reply, {ok, Source#{view := View, iterator => self()}}, watch(Folder, Viewing), ?IDLE_MS};
+        {ok, #state{view = View} = Viewing} -> {reply, {ok, Source#{view := View}}, watch(Folder, Viewing), ?IDLE_MS};
         {error, Reason} -> {reply, {failed, Reason}, State, ?IDLE_MS}
     end;
 use({move, Action}, _From, State) ->
@@ -174,7 +177,8 @@ handle_info(_Late, State) ->
     {noreply, State, ?IDLE_MS}.
 
 -spec terminate(term(), #state{}) -> ok.
-terminate(_Reason, State) ->
+terminate(_Reason, #state{source = #{ended := Ended}} = State) ->
+    ok = atomics:put(Ended, 1, 1),
     case is_closed(State) of
         true ->
             ok;

@@ -22,6 +22,7 @@
     async_put_and_close/1,
     async_put_and_kill/1,
     odd_options/1,
+    memory_settings/1,
     statuses/1,
     empty/1,
     destroyed/1,
@@ -299,6 +300,37 @@ odd_options(Config) ->
         end
      || Options <- Opens
     ].
+
+%% What the environment says of memory becomes flags of the program, which starts with them.
+memory_settings(Config) ->
+    Flags = fun(Settings) ->
+        ok = lists:foreach(fun({Name, Value}) -> ok = application:set_env(eleveldb, Name, Value) end, Settings),
+        try
+            eleveldb_options:program_args()
+        after
+            lists:foreach(fun({Name, _}) -> ok = application:unset_env(eleveldb, Name) end, Settings)
+        end
+    end,
+    [] = Flags([]),
+    [] = Flags([{total_leveldb_mem_percent, 101}, {total_leveldb_mem, 0}]),
+    ["--memory-percent", "70"] = Flags([{total_leveldb_mem_percent, 70}]),
+    ["--memory-percent", "70"] = Flags([{total_leveldb_mem_percent, 70}, {total_memory, 1000}]),
+    ["--memory-mib", "2867"] = Flags([{total_leveldb_mem_percent, 70}, {total_memory, 4 bsl 30}]),
+    ["--memory-mib", "512"] = Flags([{total_leveldb_mem_percent, 70}, {total_leveldb_mem, 512 bsl 20}]),
+    ["--memory-mib", "128"] = Flags([{total_leveldb_mem, 1}]),
+    ["--memory-mib", "128"] = Flags([{total_leveldb_mem, 512 bsl 20}, {limited_developer_mem, true}]),
+    [
+        begin
+            ok = application:stop(eleveldb),
+            ok = application:set_env(eleveldb, Name, Value),
+            Db = eleveldb_test:open(Config, ?FUNCTION_NAME),
+            ok = eleveldb:close(Db),
+            ok = application:unset_env(eleveldb, Name)
+        end
+     || {Name, Value} <- [{limited_developer_mem, true}, {total_leveldb_mem_percent, 1}]
+    ],
+    ok = application:stop(eleveldb),
+    {ok, _} = application:ensure_all_started(eleveldb).
 
 statuses(Config) ->
     Db = eleveldb_test:open(Config, ?FUNCTION_NAME),
