@@ -10,6 +10,7 @@ import (
 
 	"scanode/server"
 	"scanode/storage"
+	"scanode/storage/couch"
 	"scanode/storage/lsm"
 )
 
@@ -28,9 +29,10 @@ func newServer(log *slog.Logger, memory memoryFlags, resolve func(string) (strin
 	cfg := memory.engineConfig()
 	cfg.Logger = func(level lsm.Level, msg string) { log.Log(context.Background(), engineLevels[level], msg) }
 	engine := lsm.New(cfg)
+	trees := couch.New(couch.Config{Logger: func(level slog.Level, msg string) { log.Log(context.Background(), level, msg) }})
 	s = server.New(server.Config{
 		Version: version,
-		Engines: map[string]storage.Engine{"lsm": engine},
+		Engines: map[string]storage.Engine{lsm.Name: engine, couch.Name: trees},
 		Resolve: resolve,
 		Limits:  server.DefaultLimits,
 		Logger:  log,

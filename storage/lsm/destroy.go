@@ -62,7 +62,7 @@ func (e *Engine) alone(dir string, f func(dir string) error, finish func(dir str
 	defer e.open.Leave(dir)
 	lock, err := pebble.LockDirectory(dir, e.fs)
 	if err != nil {
-		return lockError(err)
+		return home.LockError(err)
 	}
 	if err = resume(e.fs, dir); err == nil {
 		err = f(dir)

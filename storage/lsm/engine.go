@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -175,7 +173,7 @@ func (e *Engine) permit(dir string, o storage.Options) (found, error) {
 func (e *Engine) start(s *store, set settings, o storage.Options) error {
 	var err error
 	if s.lock, err = pebble.LockDirectory(s.dir, s.fence); err != nil {
-		return lockError(err)
+		return home.LockError(err)
 	}
 	if err := resume(e.fs, s.dir); err != nil {
 		return err
@@ -229,17 +227,6 @@ func (e *Engine) startPebble(s *store, set settings) error {
 	// The directory is there and is ours: what pebble misses was there once.
 	case pebble.IsCorruptionError(err), errors.Is(err, pebble.ErrDBNotPristine), isNotExist(err):
 		return fmt.Errorf("%w: %w", storage.ErrCorrupt, err)
-	}
-	return err
-}
-
-// lockError tells a lock that is held from a disk that fails.
-func lockError(err error) error {
-	switch {
-	case errors.Is(err, syscall.EAGAIN):
-		return fmt.Errorf("%w: another process has it open", storage.ErrLocked)
-	case strings.Contains(err.Error(), "lock held by current process"): // by another Engine
-		return fmt.Errorf("%w: this process has it open", storage.ErrLocked)
 	}
 	return err
 }

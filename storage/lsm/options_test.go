@@ -35,7 +35,7 @@ func TestOptionsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, section, _ := strings.Cut(string(b), "Options of the engine `lsm`.")
-	section, _, _ = strings.Cut(section, "\nA store lives")
+	section, _, _ = strings.Cut(section, "Options of the engine `couch`")
 	var names []string
 	for _, row := range optionRow.FindAllStringSubmatch(section, -1) {
 		name, standard, values := row[1], row[2], row[3]

@@ -22,7 +22,7 @@ func (f *File) Begin() *Batch {
 	return &Batch{f: f, buf: f.buf[:0]}
 }
 
-// Append adds payloads, each as a chunk without a checksum, and returns where they will
+// Append adds payloads, each as a chunk, without a checksum unless Options.SumAll says so, and returns where they will
 // be. The result is valid until the next call; the payloads are not kept.
 //
 // Errors: those of [File.Append], ErrClosed after the end of the batch. What has been
@@ -43,7 +43,7 @@ func (b *Batch) Append(payloads [][]byte) ([]Chunk, error) {
 		}
 		at := len(b.buf)
 		ptr := b.f.eof.Load() + int64(at)
-		b.buf = b.f.sum.appendChunk(b.buf, ptr, p, false)
+		b.buf = b.f.sum.appendChunk(b.buf, ptr, p, b.f.sumAll)
 		b.chunks = append(b.chunks, Chunk{Ptr: ptr, Size: int64(len(b.buf) - at)})
 	}
 	return b.chunks, nil

@@ -24,6 +24,15 @@ type Options struct {
 	//
 	// Differs from couch_file, which takes whatever 31 bits can say.
 	MaxChunkBytes int
+	// SumAll gives every chunk that is written a checksum, also those of batches, which
+	// have the nodes of trees. Reading one verifies it.
+	//
+	// Differs from couch_btree, which writes nodes without; couch_file reads both.
+	SumAll bool
+	// Guarded says that the caller has a lock of his own on the file's directory. Then
+	// none is taken on a name beside the file, where the file system has no
+	// descriptors: that name would not follow the file when it is renamed.
+	Guarded bool
 }
 
 // File is an open file. Its methods may be called from any goroutine; calls that
@@ -34,6 +43,7 @@ type File struct {
 	lock     io.Closer // nil when the file is open for reading only
 	sum      Sum
 	maxChunk int64
+	sumAll   bool
 
 	eof    atomic.Int64 // nothing behind it is read; moved by writers after they wrote
 	broken atomic.Pointer[Error]
@@ -115,7 +125,7 @@ func openReadWrite(fsys vfs.FS, name string, o Options) (*File, error) {
 	if err != nil {
 		return nil, wholeFile(name, err)
 	}
-	lock, err := lockFile(fsys, file, name)
+	lock, err := lockFile(fsys, file, name, o.Guarded)
 	if err != nil {
 		return nil, errors.Join(wholeFile(name, err), file.Close())
 	}
@@ -136,7 +146,7 @@ func newFile(file vfs.File, name string, o Options) (*File, error) {
 	if err != nil {
 		return nil, errors.Join(wholeFile(name, err), file.Close())
 	}
-	f := &File{name: name, file: file, sum: o.Sum, maxChunk: int64(o.MaxChunkBytes)}
+	f := &File{name: name, file: file, sum: o.Sum, maxChunk: int64(o.MaxChunkBytes), sumAll: o.SumAll}
 	if f.maxChunk <= 0 {
 		f.maxChunk = DefaultMaxChunkBytes
 	}

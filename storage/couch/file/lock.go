@@ -15,12 +15,16 @@ import (
 // reached, leaves no file behind, and is gone with the process. The lock of vfs.FS
 // would not do, for it truncates the file it is put on, and is lost as soon as
 // anybody in this process closes the same file. It stands in for file systems
-// without descriptors, which are in memory, on a name of its own.
+// without descriptors, which are in memory, on a name of its own, unless the caller guards
+// the file.
 //
 // Differs from couch_file, which takes none and heeds none.
-func lockFile(fsys vfs.FS, file vfs.File, name string) (io.Closer, error) {
+func lockFile(fsys vfs.FS, file vfs.File, name string, guarded bool) (io.Closer, error) {
 	fd := file.Fd()
 	if fd == vfs.InvalidFd {
+		if guarded {
+			return descriptorLock{}, nil
+		}
 		lock, err := fsys.Lock(name + ".lock")
 		if errors.Is(err, syscall.EAGAIN) {
 			return nil, ErrLocked
