@@ -334,8 +334,8 @@ func (s smallFile) open(t testing.TB, changed []byte) (Tree, *file.File) {
 
 // check reads a changed file in all ways. Verify, whose reducer looks at every row, must
 // fail or the rows be those that were written. Whatever else reads must end, with an
-// error or with keys in order.
-func (s smallFile) check(t testing.TB, changed []byte) {
+// error or with keys in order. It returns whether Verify found nothing.
+func (s smallFile) check(t testing.TB, changed []byte) (verified bool) {
 	t.Helper()
 	tree, f := s.open(t, changed)
 	defer f.Close()
@@ -375,29 +375,26 @@ func (s smallFile) check(t testing.TB, changed []byte) {
 	if err == nil && e != nil {
 		t.Fatalf("verified, and %v", e)
 	}
+	return err == nil
 }
 
-// TestEveryByte changes each byte of small files, in three ways, and cuts them off before
-// each.
+// TestEveryByte changes each byte of small files and cuts them off before each.
 func TestEveryByte(t *testing.T) {
 	for _, compression := range []string{"none", "snappy", "deflate_6", "zstd"} {
-		s := makeSmallFile(t, compression, 30)
+		s := makeSmallFile(t, compression, 16)
 		s.check(t, s.bytes)
 		missed := 0
 		for i := range s.bytes {
-			for _, x := range []byte{0x01, 0x80, 0xff} {
+			for _, x := range []byte{1 << (i % 8), 0xff} {
 				changed := slices.Clone(s.bytes)
 				changed[i] ^= x
-				s.check(t, changed)
-				tree, f := s.open(t, changed)
-				if _, err := tree.Verify(Check{}); err == nil {
+				if s.check(t, changed) {
 					missed++
 				}
-				f.Close()
 			}
 			s.check(t, s.bytes[:i])
 		}
 		// Garbage and tags are no part of the tree.
-		t.Logf("%s: %d bytes, %d of %d changes do not matter", compression, len(s.bytes), missed, 3*len(s.bytes))
+		t.Logf("%s: %d bytes, %d of %d changes do not matter", compression, len(s.bytes), missed, 2*len(s.bytes))
 	}
 }

@@ -133,7 +133,7 @@ func runModel(t *rapid.T, u *universe) {
 	tree, m := New(f, Pointer{}, o), model{u, make([]*Row, len(u.keys))}
 	var old []Tree
 	var oldModels []model
-	for range rapid.IntRange(1, 12).Draw(t, "operations") {
+	for range rapid.IntRange(1, 8).Draw(t, "operations") {
 		// Any policy goes on with what another has written.
 		o.Policy = rapid.SampledFrom([]Policy{V0, V1, V1b, Compat, Scanode, ScanodeWrite}).Draw(t, "policy")
 		o.Compression, _ = file.ParseCompression(rapid.SampledFrom([]string{"none", "snappy", "deflate_6"}).Draw(t, "compression"))

@@ -152,7 +152,7 @@ func TestRecordedTrees(t *testing.T) {
 					t.Errorf("root %x, recorded %x", root.Append(nil), vt.Root.ETF)
 				}
 				o := recordedOptions(t, vt.Less, vt.Reduce, "none", 0)
-				for _, cache := range []*Cache{nil, NewCache(1 << 20), NewCache(20_000)} {
+				for _, cache := range []*Cache{nil, NewCache(20_000)} {
 					o.Cache = cache
 					tree := New(f, root, o)
 					checkNodes(t, tree, &vt)
