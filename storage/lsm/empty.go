@@ -11,9 +11,9 @@ import (
 
 // IsEmpty implements storage.Store. It looks for the first row. In front of it lie
 // deletions that no compaction has taken away yet, and rows that are expired; they
-// are passed over, about ten million a second. When these were many, they are
-// cleaned up in the background, so that the next call, or the next walk, meets
-// few: what a call costs is bounded by what was deleted since the last one.
+// are passed over. When these were many, they are cleaned up in the background, so
+// that the next call, or the next walk, meets few: what a call costs is bounded by
+// what was deleted since the last one.
 func (s *store) IsEmpty() (bool, error) {
 	if err := s.enter(); err != nil {
 		return false, err
