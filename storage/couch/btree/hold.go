@@ -31,8 +31,9 @@ const (
 	// heldBytes is the size from which on a node in memory is cut in two.
 	heldBytes = 1024
 	// unwritten is where nodes in memory claim to be, which no file reaches. The pointer
-	// to the i-th that a modification has made says unwritten+1+i, until its parent is
-	// made.
+	// to the i-th that was made since there are any says unwritten+1+i: no two pointers
+	// are the same then, and a parent is seen to have changed although its reduction has
+	// not.
 	unwritten = 1 << 62
 )
 
@@ -102,8 +103,8 @@ func (h *holder) children(c change) []*node {
 		if err != nil {
 			panic("a pointer that was just made cannot be read")
 		}
-		k := int(p.Ptr - unwritten - 1)
-		if k >= 0 && k < len(h.fresh) && &h.fresh[k].value[0] == &r.Value[0] {
+		k := p.Ptr - unwritten - 1 - h.first()
+		if k >= 0 && k < int64(len(h.fresh)) && &h.fresh[k].value[0] == &r.Value[0] {
 			children[i] = h.fresh[k].node
 			continue
 		}
@@ -130,16 +131,20 @@ func (h *holder) cut(out []Row, leaf bool, list []Row, children []*node, about h
 		n.plain = appendNode(make([]byte, 0, nodeSize(rows)), leaf, rows)
 		n.adopt(rows)
 		h.m.held.bytes += n.cost()
-		p := Pointer{Ptr: unwritten + 1 + int64(len(h.fresh)), Size: NoSize}
+		p := Pointer{Ptr: unwritten + 1 + h.m.held.made, Size: NoSize}
 		if err := h.m.reduce(&p, leaf, rows); err != nil {
 			return nil, err
 		}
+		h.m.held.made++
 		value := p.Append(make([]byte, 0, len(p.Reduction)+20))
 		h.fresh = append(h.fresh, freshNode{n, value})
 		out = append(out, Row{n.last(), value})
 	}
 	return out, nil
 }
+
+// first returns the number of the first of fresh.
+func (h *holder) first() int64 { return h.m.held.made - int64(len(h.fresh)) }
 
 func (h *holder) root(entries []Row) (Pointer, error) {
 	var err error
@@ -163,6 +168,7 @@ func (h *holder) root(entries []Row) (Pointer, error) {
 type memory struct {
 	root  *node // nil if it is in the file
 	bytes int   // of all nodes, about
+	made  int64 // nodes in this and earlier versions, back to the first that had one
 }
 
 // Held returns about how many bytes of memory the nodes take that Flush would write; 0 means
