@@ -289,7 +289,7 @@ func (d *deferral) cutLeaves(p pending) {
 	limit := d.leafEntries() * entry
 	solo := max(soloBytes, 2*entry)
 	size := sizeOf(p.rows)
-	if size <= limit*p.touched {
+	if size <= limit*p.touched || len(p.rows) <= p.touched {
 		limit = max(limit, denseBytes)
 	}
 	solos := 1

@@ -82,7 +82,15 @@ func (h *holder) node(out []Row, c change) ([]Row, error) {
 		about.children = nil
 	}
 	about.touched = min(about.touched, len(c.list)+c.touched)
-	return h.cut(out, c.leaf, c.list, h.children(c), about)
+	out, err := h.cut(out, c.leaf, c.list, h.children(c), about)
+	if err != nil {
+		return nil, err
+	}
+	// What is in front of the bound must go on coming here: Flush may put it back.
+	if end := &out[len(out)-1]; h.m.t.o.ShortKeys && leadsTo(c.bound, end.Key) {
+		end.Key = c.bound
+	}
+	return out, nil
 }
 
 // children returns those of a changed inner node that are in memory.
@@ -155,7 +163,7 @@ func (h *holder) root(entries []Row) (Pointer, error) {
 		}
 	}
 	if len(entries) == 0 {
-		h.m.held = memory{}
+		h.m.held.root, h.m.held.bytes = nil, 0
 		return Pointer{}, nil
 	}
 	if len(h.fresh) > 0 { // or else nothing has changed

@@ -3,6 +3,7 @@ package btree
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -87,5 +88,54 @@ func TestHeldVersions(t *testing.T) {
 				v.m.check(t, v.tree)
 			}
 		})
+	}
+}
+
+// TestHeldBound inserts a row between the last row of a leaf and the separator that leads
+// there, while the leaf is in memory: it belongs to that leaf, not to the next one.
+func TestHeldBound(t *testing.T) {
+	tree := New(newFile(t), Pointer{}, Options{Policy: ScanodeWrite, ShortKeys: true})
+	var err error
+	key := func(s string) []byte { return stringTerm(s + "-------------------------") }
+	var rows []Row
+	for c := byte('a'); c <= 'z'; c++ {
+		for d := byte('b'); d <= 'y'; d++ {
+			for e := byte('b'); e <= 'f'; e++ {
+				rows = append(rows, Row{key(string([]byte{c, d, e})), stringTerm(string(bytes.Repeat([]byte{'v'}, 300)))})
+			}
+		}
+	}
+	if tree, err = tree.Add(rows); err != nil {
+		t.Fatal(err)
+	}
+	tree.o.HoldBytes = 1 << 20
+	// Each row is written anew, so that its leaf is in memory, and one more right behind it.
+	// Some rows are the last of their leaves, and of their inner nodes: Flush joins
+	// leaves, but not those of two.
+	for i := 0; i < len(rows); i += 2 {
+		rows[i].Value = stringTerm("new")
+		rows = slices.Insert(rows, i+1, Row{stringTerm(string(rows[i].Key[5:8]) + "~"), rows[i].Value})
+		for _, row := range rows[i : i+2] {
+			if tree, err = tree.Add([]Row{row}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range 2 {
+		if _, err := tree.Verify(Check{Separators: true}); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for it := tree.Iter(Range{}); it.Next(); n++ {
+			if n == len(rows) || !bytes.Equal(it.Key(), rows[n].Key) || !bytes.Equal(it.Value(), rows[n].Value) {
+				t.Fatalf("row %d is %q", n, it.Key()[5:])
+			}
+		}
+		if n != len(rows) {
+			t.Fatalf("%d rows, expected %d", n, len(rows))
+		}
+		if tree, err = tree.Flush(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -219,6 +219,9 @@ func ownWork(t *testing.T, m *sortedModel, mixed bool, commits, largest, top int
 		tree.o.Cache = nil
 	}
 	tree.o.ShortKeys = short
+	if m.rng.IntN(4) == 0 {
+		tree.o.Reducer = noReducer{}
+	}
 	kind, size := 0, 1
 	for left := 0; commits > 0; commits, left = commits-1, left-1 {
 		if left <= 0 {

@@ -16,12 +16,16 @@ func shorten(entries []Row, parts [][]Row, bound []byte) {
 			entries[i].Key = s
 		}
 	}
-	// The bound leads here as long as it is not before the last row.
-	end := &entries[len(entries)-1]
-	if len(bound) > 0 && len(bound) < len(end.Key) && bound[0] == etf.TagBinary && end.Key[0] == etf.TagBinary &&
-		bytes.Compare(bound[5:], end.Key[5:]) >= 0 {
+	if end := &entries[len(entries)-1]; len(bound) < len(end.Key) && leadsTo(bound, end.Key) {
 		end.Key = bound
 	}
+}
+
+// leadsTo says whether bound, which stood for a node before, may go on doing so if its last
+// key is last.
+func leadsTo(bound, last []byte) bool {
+	return len(bound) >= 5 && len(last) >= 5 && bound[0] == etf.TagBinary && last[0] == etf.TagBinary &&
+		bytes.Compare(bound[5:], last[5:]) >= 0
 }
 
 // separator returns the shortest binary that is not before last and before first, which is
