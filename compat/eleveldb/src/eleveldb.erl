@@ -83,10 +83,28 @@ open(Dir, Options) when is_list(Options) ->
 
 -spec open_started(string(), open_options()) -> {ok, db_ref()} | {error, {db_open, string()}}.
 open_started(Dir, Options) ->
-    case scanode:open(Dir, eleveldb_options:open(Options)) of
+    case opened(Dir, eleveldb_options:open(Options)) of
         {ok, Db} -> {ok, {eleveldb_db, Db, atomics:new(1, [])}};
         {error, Reason} -> eleveldb_error:open(Dir, Reason)
     end.
+
+%% Expiry is switched on for all stores of a node at once, and those that were made without it have to open: a vnode that does not stops its node.
+-spec opened(string(), #{atom() => term()}) -> {ok, scanode:db()} | {error, scanode:reason()}.
+opened(Dir, #{expiry_enabled := true} = Options) ->
+    case scanode:open(Dir, Options) of
+        {error, {bad_option, _}} = Refused ->
+            case scanode:open(Dir, eleveldb_options:without_expiry(Options)) of
+                {ok, Db} ->
+                    ok = eleveldb_log:without_expiry(Dir),
+                    {ok, Db};
+                {error, _} ->
+                    Refused
+            end;
+        Opened ->
+            Opened
+    end;
+opened(Dir, Options) ->
+    scanode:open(Dir, Options).
 
 -spec is_dir(term()) -> boolean().
 is_dir(Dir) ->

@@ -6,7 +6,7 @@
 -module(eleveldb_options).
 
 -export([types/1, validate/2]).
--export([open/1, sync/1, refresh/1, start/2, stream/1, program_args/0]).
+-export([open/1, without_expiry/1, sync/1, refresh/1, start/2, stream/1, program_args/0]).
 -export_type([type/0]).
 
 -type type() :: bool | integer | any | [snappy | lz4 | false, ...] | [unlimited | integer, ...].
@@ -81,13 +81,17 @@ open(Options) ->
     Port = eleveldb_sup:program(),
     %% Differs from eleveldb, which closes a store when the last process that has its handle is gone: that cannot be seen from here. It stays open until its
     %% directory is opened anew or the program ends.
-    Defaults = #{port => Port, create_if_missing => false, error_if_exists => false, orphan_ms => infinity},
+    Defaults = #{port => Port, create_if_missing => false, error_if_exists => false, orphan_ms => infinity, is_internal_db => false},
     expiring(fold(fun open/3, Defaults, Options)).
 
-%% Without expiry its settings say nothing.
+%% Without expiry its settings say nothing. Nor do they for Riak's hash trees: rows that went away by themselves would make the trees wrong.
 -spec expiring(map()) -> map().
-expiring(#{expiry_enabled := true} = Map) -> Map;
-expiring(Map) -> maps:without([expiry_enabled, expiry_minutes, whole_file_expiry], Map).
+expiring(#{expiry_enabled := true, is_internal_db := false} = Map) -> maps:remove(is_internal_db, Map);
+expiring(Map) -> maps:remove(is_internal_db, without_expiry(Map)).
+
+%% @doc Options of scanode:open/2 without those of expiry.
+-spec without_expiry(#{atom() => term()}) -> #{atom() => term()}.
+without_expiry(Map) -> maps:without([expiry_enabled, expiry_minutes, whole_file_expiry], Map).
 
 -spec open(atom(), term(), map()) -> map().
 open(create_if_missing, Value, Map) -> Map#{create_if_missing => Value =:= true};
@@ -96,6 +100,7 @@ open(error_if_exists, Value, Map) -> Map#{error_if_exists => Value =:= true};
 open(write_buffer_size, Bytes, Map) when is_integer(Bytes) -> Map#{write_buffer_size => clamp(Bytes, 1 bsl 16, 1 bsl 30)};
 open(sst_block_size, Bytes, Map) when is_integer(Bytes) -> Map#{sst_block_size => clamp(Bytes, 1 bsl 10, 1 bsl 22)};
 open(compression, Value, Map) -> Map#{compression => compression(Value)};
+open(is_internal_db, Value, Map) -> Map#{is_internal_db => Value =:= true};
 open(expiry_enabled, Value, Map) -> Map#{expiry_enabled => Value =:= true};
 open(expiry_minutes, unlimited, Map) -> Map#{expiry_minutes => 0};
 open(expiry_minutes, Minutes, Map) when is_integer(Minutes) -> Map#{expiry_minutes => clamp(Minutes, 0, 1 bsl 30)};
