@@ -1,8 +1,9 @@
 // Package check looks at CouchDB's files, and at others of the same format, and
-// says what is in them and what is wrong with them. It never writes to them.
+// says what is in them and what is wrong with them. It never writes to what it looks at.
 //
 //	File      what one file holds: a Report
 //	Summary   of many reports
+//	Salvage   what can be read of a damaged file, in a new one
 //
 // A report has all that cfcheck shows, under the same names, and beside that says for
 // every byte of the file what it is used for:

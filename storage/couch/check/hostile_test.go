@@ -254,88 +254,93 @@ func pointerTo(ptr, size int64) btree.Pointer {
 	return btree.Pointer{Ptr: ptr, Reduction: []byte{etf.TagNil}, Size: size}
 }
 
-// TestForged: trees that no writer makes end, with a word for each.
+// forgedTrees are trees that no writer makes, and what must be said of them.
+var forgedTrees = map[string]struct {
+	want  string
+	write func(t *testing.T, add func([]byte) file.Chunk) btree.Pointer
+}{
+	"a node that leads to itself": {"impossible pointer", func(t *testing.T, add func([]byte) file.Chunk) btree.Pointer {
+		first := add(forgedLeaf)
+		ptr := first.Ptr + first.Size
+		add(forgedNode("kp_node", 1, pointerTo(ptr, 0).Append(nil)))
+		return pointerTo(ptr, btree.NoSize)
+	}},
+	"a node that leads ahead": {"impossible pointer", func(t *testing.T, add func([]byte) file.Chunk) btree.Pointer {
+		c := add(forgedNode("kp_node", 1, pointerTo(1<<40, 0).Append(nil)))
+		add(forgedLeaf)
+		return pointerTo(c.Ptr, btree.NoSize)
+	}},
+	"a chain of inner nodes": {"tree too deep", func(t *testing.T, add func([]byte) file.Chunk) btree.Pointer {
+		c := add(forgedLeaf)
+		for range maxDepth {
+			c = add(forgedNode("kp_node", 1, pointerTo(c.Ptr, btree.NoSize).Append(nil)))
+		}
+		return pointerTo(c.Ptr, btree.NoSize)
+	}},
+	"each node twice, and again": {"more nodes than the file has bytes", func(t *testing.T, add func([]byte) file.Chunk) btree.Pointer {
+		c := add(forgedLeaf)
+		for range 100 {
+			p := pointerTo(c.Ptr, btree.NoSize).Append(nil)
+			c = add(forgedNode("kp_node", 1, p, p))
+		}
+		return pointerTo(c.Ptr, btree.NoSize)
+	}},
+	"a root that is no node": {"malformed node", func(t *testing.T, add func([]byte) file.Chunk) btree.Pointer {
+		return pointerTo(add([]byte{etf.Version, etf.TagNil}).Ptr, btree.NoSize)
+	}},
+	"a pointer of another kind": {"impossible pointer", func(t *testing.T, add func([]byte) file.Chunk) btree.Pointer {
+		return pointerTo(add(forgedNode("kp_node", 1, []byte{etf.TagNil})).Ptr, btree.NoSize)
+	}},
+	"nil below the root": {"nil below the root", func(t *testing.T, add func([]byte) file.Chunk) btree.Pointer {
+		return pointerTo(add(forgedNode("kp_node", 1, btree.Pointer{}.Append(nil))).Ptr, btree.NoSize)
+	}},
+	"keys that descend": {"keys out of order: 2 before 1", func(t *testing.T, add func([]byte) file.Chunk) btree.Pointer {
+		b := etf.AppendListHeader(etf.AppendAtom(etf.AppendTupleHeader(etf.AppendVersion(nil), 2), "kv_node"), 2)
+		for key := int64(2); key > 0; key-- {
+			b = etf.AppendNil(etf.AppendInt64(etf.AppendTupleHeader(b, 2), key))
+		}
+		return pointerTo(add(etf.AppendNil(b)).Ptr, btree.NoSize)
+	}},
+	"a leaf that belongs to the left": {"keys out of order", func(t *testing.T, add func([]byte) file.Chunk) btree.Pointer {
+		one, two := add(forgedNode("kv_node", 1, []byte{etf.TagNil})), add(forgedNode("kv_node", 2, []byte{etf.TagNil}))
+		b := etf.AppendListHeader(etf.AppendAtom(etf.AppendTupleHeader(etf.AppendVersion(nil), 2), "kp_node"), 2)
+		b = pointerTo(two.Ptr, btree.NoSize).Append(etf.AppendInt64(etf.AppendTupleHeader(b, 2), 2))
+		b = pointerTo(one.Ptr, btree.NoSize).Append(etf.AppendInt64(etf.AppendTupleHeader(b, 2), 3))
+		return pointerTo(add(etf.AppendNil(b)).Ptr, btree.NoSize)
+	}},
+	"a wrong size": {"stored size", func(t *testing.T, add func([]byte) file.Chunk) btree.Pointer {
+		return pointerTo(add(forgedLeaf).Ptr, 7)
+	}},
+	"a deflate bomb": {"too large", func(t *testing.T, add func([]byte) file.Chunk) btree.Pointer {
+		big := forgedNode("kv_node", 1, etf.AppendBinary(nil, make([]byte, maxNodeBytes)))
+		return pointerTo(add(mustCompression(t, "deflate_9").Append(nil, big)).Ptr, btree.NoSize)
+	}},
+	"a node in a node's chunk": {"overlaps", func(t *testing.T, add func([]byte) file.Chunk) btree.Pointer {
+		// The value of the outer one is the bytes of a chunk of its own.
+		inner := append([]byte{0, 0, 0, byte(len(forgedLeaf))}, forgedLeaf...)
+		outer := forgedNode("kv_node", 0, etf.AppendBinary(nil, inner))
+		c := add(outer)
+		at := c.Ptr + 1 + 4 + int64(bytes.Index(outer, inner))
+		both := etf.AppendTupleHeader(etf.AppendVersion(nil), 2)
+		both = etf.AppendListHeader(etf.AppendAtom(both, "kp_node"), 2)
+		for i, p := range []int64{c.Ptr, at} {
+			both = etf.AppendInt64(etf.AppendTupleHeader(both, 2), int64(i))
+			both = pointerTo(p, btree.NoSize).Append(both)
+		}
+		return pointerTo(add(etf.AppendNil(both)).Ptr, btree.NoSize)
+	}},
+}
+
+// forgedLeaf is the least node.
+var forgedLeaf = forgedNode("kv_node", 1, []byte{etf.TagNil})
+
+// TestForged: looking at them ends, with a word for each.
 func TestForged(t *testing.T) {
-	leaf := forgedNode("kv_node", 1, []byte{etf.TagNil})
-	for name, c := range map[string]struct {
-		want  string
-		write func(add func([]byte) file.Chunk) btree.Pointer
-	}{
-		"a node that leads to itself": {"impossible pointer", func(add func([]byte) file.Chunk) btree.Pointer {
-			first := add(leaf)
-			ptr := first.Ptr + first.Size
-			add(forgedNode("kp_node", 1, pointerTo(ptr, 0).Append(nil)))
-			return pointerTo(ptr, btree.NoSize)
-		}},
-		"a node that leads ahead": {"impossible pointer", func(add func([]byte) file.Chunk) btree.Pointer {
-			c := add(forgedNode("kp_node", 1, pointerTo(1<<40, 0).Append(nil)))
-			add(leaf)
-			return pointerTo(c.Ptr, btree.NoSize)
-		}},
-		"a chain of inner nodes": {"tree too deep", func(add func([]byte) file.Chunk) btree.Pointer {
-			c := add(leaf)
-			for range maxDepth {
-				c = add(forgedNode("kp_node", 1, pointerTo(c.Ptr, btree.NoSize).Append(nil)))
-			}
-			return pointerTo(c.Ptr, btree.NoSize)
-		}},
-		"each node twice, and again": {"more nodes than the file has bytes", func(add func([]byte) file.Chunk) btree.Pointer {
-			c := add(leaf)
-			for range 100 {
-				p := pointerTo(c.Ptr, btree.NoSize).Append(nil)
-				c = add(forgedNode("kp_node", 1, p, p))
-			}
-			return pointerTo(c.Ptr, btree.NoSize)
-		}},
-		"a root that is no node": {"malformed node", func(add func([]byte) file.Chunk) btree.Pointer {
-			return pointerTo(add([]byte{etf.Version, etf.TagNil}).Ptr, btree.NoSize)
-		}},
-		"a pointer of another kind": {"impossible pointer", func(add func([]byte) file.Chunk) btree.Pointer {
-			return pointerTo(add(forgedNode("kp_node", 1, []byte{etf.TagNil})).Ptr, btree.NoSize)
-		}},
-		"nil below the root": {"nil below the root", func(add func([]byte) file.Chunk) btree.Pointer {
-			return pointerTo(add(forgedNode("kp_node", 1, btree.Pointer{}.Append(nil))).Ptr, btree.NoSize)
-		}},
-		"keys that descend": {"keys out of order: 2 before 1", func(add func([]byte) file.Chunk) btree.Pointer {
-			b := etf.AppendListHeader(etf.AppendAtom(etf.AppendTupleHeader(etf.AppendVersion(nil), 2), "kv_node"), 2)
-			for key := int64(2); key > 0; key-- {
-				b = etf.AppendNil(etf.AppendInt64(etf.AppendTupleHeader(b, 2), key))
-			}
-			return pointerTo(add(etf.AppendNil(b)).Ptr, btree.NoSize)
-		}},
-		"a leaf that belongs to the left": {"keys out of order", func(add func([]byte) file.Chunk) btree.Pointer {
-			one, two := add(forgedNode("kv_node", 1, []byte{etf.TagNil})), add(forgedNode("kv_node", 2, []byte{etf.TagNil}))
-			b := etf.AppendListHeader(etf.AppendAtom(etf.AppendTupleHeader(etf.AppendVersion(nil), 2), "kp_node"), 2)
-			b = pointerTo(two.Ptr, btree.NoSize).Append(etf.AppendInt64(etf.AppendTupleHeader(b, 2), 2))
-			b = pointerTo(one.Ptr, btree.NoSize).Append(etf.AppendInt64(etf.AppendTupleHeader(b, 2), 3))
-			return pointerTo(add(etf.AppendNil(b)).Ptr, btree.NoSize)
-		}},
-		"a wrong size": {"stored size", func(add func([]byte) file.Chunk) btree.Pointer {
-			return pointerTo(add(leaf).Ptr, 7)
-		}},
-		"a deflate bomb": {"too large", func(add func([]byte) file.Chunk) btree.Pointer {
-			big := forgedNode("kv_node", 1, etf.AppendBinary(nil, make([]byte, maxNodeBytes)))
-			return pointerTo(add(mustCompression(t, "deflate_9").Append(nil, big)).Ptr, btree.NoSize)
-		}},
-		"a node in a node's chunk": {"overlaps", func(add func([]byte) file.Chunk) btree.Pointer {
-			// The value of the outer one is the bytes of a chunk of its own.
-			inner := append([]byte{0, 0, 0, byte(len(leaf))}, leaf...)
-			outer := forgedNode("kv_node", 0, etf.AppendBinary(nil, inner))
-			c := add(outer)
-			at := c.Ptr + 1 + 4 + int64(bytes.Index(outer, inner))
-			both := etf.AppendTupleHeader(etf.AppendVersion(nil), 2)
-			both = etf.AppendListHeader(etf.AppendAtom(both, "kp_node"), 2)
-			for i, p := range []int64{c.Ptr, at} {
-				both = etf.AppendInt64(etf.AppendTupleHeader(both, 2), int64(i))
-				both = pointerTo(p, btree.NoSize).Append(both)
-			}
-			return pointerTo(add(etf.AppendNil(both)).Ptr, btree.NoSize)
-		}},
-	} {
+	for name, c := range forgedTrees {
 		t.Run(name, func(t *testing.T) {
-			r := inspectBytes(t, "forged.cf", forge(t, c.write), Options{})
+			b := forge(t, func(add func([]byte) file.Chunk) btree.Pointer { return c.write(t, add) })
 			said := ""
-			for _, f := range r.Damage {
+			for _, f := range inspectBytes(t, "forged.cf", b, Options{}).Damage {
 				said += f.String() + "\n"
 			}
 			if !strings.Contains(said, c.want) {

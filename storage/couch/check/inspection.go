@@ -27,7 +27,7 @@ type Options struct {
 	// ChunkSize is what fill is measured by, in bytes; 0 is CouchDB's default.
 	ChunkSize int
 	// SortRecords is how many records of 24 bytes each are kept in memory by each of
-	// at most four sorts that go on at a time; what is more goes to temporary files.
+	// up to eight sorts; what is more goes to temporary files.
 	// 0 is DefaultSortRecords.
 	SortRecords int
 	// TempDir is where temporary files are; "" is the system's place.

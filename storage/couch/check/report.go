@@ -78,6 +78,9 @@ type Documents struct {
 	PurgedDocCount int64 `json:"purged_doc_count"`
 	// Conflicts counts leaf revisions that are not deleted beyond the first of
 	// their document.
+	//
+	// Differs from cfcheck, which counts the branches that begin with no common
+	// revision, deleted ones too: most conflicts have one.
 	Conflicts        int64 `json:"conflicts"`
 	DeletedConflicts int64 `json:"deleted_conflicts"` // deleted leaves that did not win
 	ConflictedDocs   int64 `json:"conflicted_docs"`   // documents with the former
@@ -102,7 +105,11 @@ type HeaderInfo struct {
 	Error      string `json:"error,omitempty"`
 }
 
-// TreeInfo is one tree of the file. Its JSON is an object of one member, the
+// TreeInfo is one tree of the file.
+//
+// Differs from cfcheck, which knows no trees of purges.
+//
+// Its JSON is an object of one member, the
 // tree's name.
 type TreeInfo struct {
 	Name      string
@@ -127,6 +134,9 @@ type TreeInfo struct {
 const FillBuckets = 16
 
 // Nodes are the nodes of a kind.
+//
+// Differs from cfcheck, whose kv_nodes' min and max are also those of the kp nodes
+// above.
 type Nodes struct {
 	Count int64              `json:"count"`
 	Min   int                `json:"min"` // fewest entries

@@ -110,33 +110,35 @@ func (v treeVector) check(t *testing.T, got *TreeInfo) {
 	}
 }
 
-// TestCouchFiles holds what is found in CouchDB's own files against what CouchDB
-// answered about them when it had them open.
-func TestCouchFiles(t *testing.T) {
-	var manifest []struct {
-		File, Type, Signature string
-		Size                  int64
-		Trees                 []treeVector
-		UpdateSeq             int64 `json:"update_seq"`
-		ActiveSize            int64 `json:"active_size"`
-		ExternalSize          int64 `json:"external_size"`
-		Security              json.RawMessage
-		Info                  struct {
-			DocCount     int64 `json:"doc_count"`
-			DocDelCount  int64 `json:"doc_del_count"`
-			UpdateSeq    int64 `json:"update_seq"`
-			PurgeSeq     int64 `json:"purge_seq"`
-			CompactedSeq int64 `json:"compacted_seq"`
-			DiskVersion  int64 `json:"disk_format_version"`
-			Sizes        Sizes
-			UUID         string
-		}
-		Docs []struct {
-			ID      string
-			Deleted bool
-			Leafs   [][]any
-		}
+// couchVector is what CouchDB answered about a file when it had it open.
+type couchVector struct {
+	File, Type, Signature string
+	Size                  int64
+	Trees                 []treeVector
+	UpdateSeq             int64 `json:"update_seq"`
+	ActiveSize            int64 `json:"active_size"`
+	ExternalSize          int64 `json:"external_size"`
+	Security              json.RawMessage
+	Info                  struct {
+		DocCount     int64 `json:"doc_count"`
+		DocDelCount  int64 `json:"doc_del_count"`
+		UpdateSeq    int64 `json:"update_seq"`
+		PurgeSeq     int64 `json:"purge_seq"`
+		CompactedSeq int64 `json:"compacted_seq"`
+		DiskVersion  int64 `json:"disk_format_version"`
+		Sizes        Sizes
+		UUID         string
 	}
+	Docs []struct {
+		ID      string
+		Deleted bool
+		Leafs   [][]any
+	}
+}
+
+// TestCouchFiles holds what is found in CouchDB's own files against that.
+func TestCouchFiles(t *testing.T) {
+	var manifest []couchVector
 	readJSON(t, "couch.manifest.json.gz", &manifest)
 	if len(manifest) != 14 {
 		t.Fatalf("%d files", len(manifest))
@@ -156,52 +158,64 @@ func TestCouchFiles(t *testing.T) {
 				t.Errorf("%+v", *b)
 			}
 			if m.Type == TypeView {
-				want := Sizes{m.Size, m.ActiveSize, m.ExternalSize}
-				if m.File == "view_empty.view" {
-					// CouchDB calls the reduce functions for no rows; they are not in the file.
-					want.External = 0
-				}
-				if *r.Sizes != want || *r.UpdateSeq != m.UpdateSeq || r.ViewSignature != m.Signature {
-					t.Errorf("%+v, update_seq %d, signature %s; CouchDB has %+v", *r.Sizes, *r.UpdateSeq, r.ViewSignature, want)
-				}
-				return
-			}
-			i := m.Info
-			if *r.Sizes != i.Sizes || *r.UpdateSeq != i.UpdateSeq || *r.PurgeSeq != i.PurgeSeq || *r.CompactedSeq != i.CompactedSeq ||
-				*r.DiskVersion != i.DiskVersion || r.UUID != i.UUID || r.DocCount != i.DocCount || r.DelDocCount != i.DocDelCount {
-				t.Errorf("%+v, CouchDB has %+v", *r, i)
-			}
-			// Not the order of members: the recorded JSON was read and written once more.
-			var got, want any
-			if json.Unmarshal(r.SecurityObject, &got) != nil || len(m.Security) > 0 && json.Unmarshal(m.Security, &want) != nil || !reflect.DeepEqual(got, want) {
-				t.Errorf("security %s, CouchDB has %s", r.SecurityObject, m.Security)
-			}
-			var leaves, conflicts int64
-			conflicted := map[string]int{}
-			for _, d := range m.Docs {
-				leaves += int64(len(d.Leafs))
-				live := 0
-				for _, l := range d.Leafs {
-					doc, _ := l[1].(map[string]any)
-					if doc["_deleted"] != true {
-						live++
-					}
-				}
-				if live > 1 {
-					conflicts += int64(live - 1)
-					conflicted[d.ID] = live
-				}
-			}
-			if r.DocInfoCount != int64(len(m.Docs)) || r.LeafRevisions != leaves || r.Conflicts != conflicts || len(r.Conflicted) != len(conflicted) {
-				t.Errorf("%d documents, %d leaves, %d conflicts, conflicted %+v; CouchDB has %d, %d, %d, %v",
-					r.DocInfoCount, r.LeafRevisions, r.Conflicts, r.Conflicted, len(m.Docs), leaves, conflicts, conflicted)
-			}
-			for _, c := range r.Conflicted {
-				if conflicted[c.ID] != len(c.Revs) {
-					t.Errorf("conflict %+v", c)
-				}
+				m.checkView(t, r)
+			} else {
+				m.checkInfo(t, r)
+				m.checkDocs(t, r)
 			}
 		})
+	}
+}
+
+func (m *couchVector) checkView(t *testing.T, r *Report) {
+	want := Sizes{m.Size, m.ActiveSize, m.ExternalSize}
+	if m.File == "view_empty.view" {
+		// CouchDB calls the reduce functions for no rows; they are not in the file.
+		want.External = 0
+	}
+	if *r.Sizes != want || *r.UpdateSeq != m.UpdateSeq || r.ViewSignature != m.Signature {
+		t.Errorf("%+v, update_seq %d, signature %s; CouchDB has %+v", *r.Sizes, *r.UpdateSeq, r.ViewSignature, want)
+	}
+}
+
+func (m *couchVector) checkInfo(t *testing.T, r *Report) {
+	i := m.Info
+	if *r.Sizes != i.Sizes || *r.UpdateSeq != i.UpdateSeq || *r.PurgeSeq != i.PurgeSeq || *r.CompactedSeq != i.CompactedSeq ||
+		*r.DiskVersion != i.DiskVersion || r.UUID != i.UUID || r.DocCount != i.DocCount || r.DelDocCount != i.DocDelCount {
+		t.Errorf("%+v, CouchDB has %+v", *r, i)
+	}
+	// Not the order of members: the recorded JSON was read and written once more.
+	var got, want any
+	if json.Unmarshal(r.SecurityObject, &got) != nil || len(m.Security) > 0 && json.Unmarshal(m.Security, &want) != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("security %s, CouchDB has %s", r.SecurityObject, m.Security)
+	}
+}
+
+func (m *couchVector) checkDocs(t *testing.T, r *Report) {
+	var leaves, conflicts int64
+	conflicted := map[string]int{}
+	for _, d := range m.Docs {
+		leaves += int64(len(d.Leafs))
+		live := 0
+		for _, l := range d.Leafs {
+			doc, _ := l[1].(map[string]any)
+			if doc["_deleted"] != true {
+				live++
+			}
+		}
+		if live > 1 {
+			conflicts += int64(live - 1)
+			conflicted[d.ID] = live
+		}
+	}
+	if r.DocInfoCount != int64(len(m.Docs)) || r.LeafRevisions != leaves || r.Conflicts != conflicts || len(r.Conflicted) != len(conflicted) {
+		t.Errorf("%d documents, %d leaves, %d conflicts, conflicted %+v; CouchDB has %d, %d, %d, %v",
+			r.DocInfoCount, r.LeafRevisions, r.Conflicts, r.Conflicted, len(m.Docs), leaves, conflicts, conflicted)
+	}
+	for _, c := range r.Conflicted {
+		if conflicted[c.ID] != len(c.Revs) {
+			t.Errorf("conflict %+v", c)
+		}
 	}
 }
 
