@@ -48,7 +48,7 @@ type inspection struct {
 	header    file.Header
 	newest    int64 // where the newest valid header is, -1 if there is none
 	a         anatomy
-	viewOrder btree.Order
+	viewOrder btree.Order // made when a tree asks for it
 	seed      maphash.Seed
 
 	extents spill // {offset, size, use}
@@ -96,12 +96,11 @@ func open(fsys vfs.FS, name string, o Options) (*inspection, error) {
 	}
 	in := &inspection{
 		f: f, o: o,
-		rep:       &Report{FileName: name, FileSize: f.Size(), FileType: TypeError, Generation: o.Generation},
-		viewOrder: btree.ViewOrder(),
-		seed:      maphash.MakeSeed(),
-		checked:   map[int64]struct{}{},
-		newest:    -1,
-		header:    file.Header{Ptr: f.Size()},
+		rep:     &Report{FileName: name, FileSize: f.Size(), FileType: TypeError, Generation: o.Generation},
+		seed:    maphash.MakeSeed(),
+		checked: map[int64]struct{}{},
+		newest:  -1,
+		header:  file.Header{Ptr: f.Size()},
 	}
 	for _, s := range in.spills() {
 		s.limit, s.dir = o.SortRecords, o.TempDir

@@ -68,6 +68,9 @@ func (in *inspection) walk(r root, leaf func(n *btree.Node, p btree.Pointer) err
 	t.size = max(r.p.Size, 0)
 	t.Reduction = text(r.p.Reduction)
 	w := &walker{in: in, tree: t, kind: r.kind, leaf: leaf}
+	if in.viewOrder == nil && (r.kind == viewTree || r.kind == plainTree) {
+		in.viewOrder = btree.ViewOrder()
+	}
 	switch r.kind {
 	case viewTree:
 		w.orders = []*order{{name: "json", compare: in.viewOrder}, {name: "raw", compare: btree.TermOrder}}
