@@ -141,6 +141,12 @@ func (in *inspection) seqLeaf(n *btree.Node, p btree.Pointer) error {
 			continue
 		}
 		in.keep(&in.bySeq, record{uint64(i.seq), in.hash(i.id, i.same), uint64(p.Ptr)})
+		if !in.compacting {
+			continue
+		}
+		if err := in.document(i, p.Ptr); err != nil {
+			in.rowDamage("seq_tree", p.Ptr, row, err)
+		}
 	}
 	return in.failed
 }

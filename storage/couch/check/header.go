@@ -5,11 +5,8 @@ import (
 	"fmt"
 
 	"scanode/etf"
-	"scanode/etf/etftext"
 	"scanode/storage/couch/btree"
 )
-
-func formatTerm(b []byte) string { return etftext.FormatBytes(b) }
 
 // treeKind says what the rows of a tree are.
 type treeKind uint8

@@ -3,6 +3,7 @@ package check
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -367,6 +368,42 @@ func TestKind(t *testing.T) {
 		if r.Damaged() != c.damaged {
 			t.Errorf("%s: damage %v", name, r.Damage)
 		}
+	}
+}
+
+// TestCompaction: while a database is compacted, the new file has a header of another
+// kind, and the seq tree only; and the file beside it the same header and none of it.
+func TestCompaction(t *testing.T) {
+	const name = "db_many.couch"
+	fs := inMemory(t, name, readVector(t, name))
+	f, err := file.Open(fs, name, file.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := f.LastHeader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields, err := tuple(h.Term[1:], dbFields, dbFields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields[dbIDTree] = appendAtom(nil, "nil")
+	header := appendTuple([][]byte{appendAtom(nil, "comp_header"), appendTuple(fields), appendAtom(nil, "nil")})
+	if _, err := f.Commit(append(etf.AppendVersion(nil), header...)); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, f.Size())
+	if err := errors.Join(f.ReadRaw(b, 0), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r := inspectBytes(t, name+".compact.data", b, Options{})
+	whole := inspect(t, name, Options{})
+	if r.FileType != TypeCompact || r.Damaged() || r.DocCount != whole.DocCount || r.Bytes.Bodies != whole.Bytes.Bodies {
+		t.Errorf("%s, %+v, %+v, damage %v", r.FileType, *r.Documents, *r.Bytes, r.Damage)
+	}
+	if r := inspectBytes(t, name+".compact.meta", b, Options{}); r.FileType != TypeCompact || r.Damaged() || len(r.TreeInfo) > 0 {
+		t.Errorf("%s, damage %v", r.FileType, r.Damage)
 	}
 }
 

@@ -233,3 +233,12 @@ func unmatched(x, y *spill) iter.Seq2[mismatch, error] {
 		}
 	}
 }
+
+// pullRecords is iter.Pull2 with one value less.
+func pullRecords(seq iter.Seq2[record, error]) (next func() (record, bool, error), stop func()) {
+	pull, stop := iter.Pull2(seq)
+	return func() (record, bool, error) {
+		r, err, ok := pull()
+		return r, ok && err == nil, err
+	}, stop
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"scanode/etf"
+	"scanode/etf/etftext"
 )
 
 // errShape: a term is not what is expected at its place.
@@ -71,4 +72,4 @@ func integer(term []byte) (int64, error) {
 }
 
 // text is term for people, bounded.
-func text(b []byte) string { return formatTerm(b) }
+func text(b []byte) string { return etftext.FormatBytes(b) }
