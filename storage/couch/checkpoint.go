@@ -45,9 +45,9 @@ func (s *store) copyTo(dir string, v *version) error {
 	if err != nil {
 		return err
 	}
-	l := loader{tree: btree.New(f, btree.Pointer{}, s.set.treeOptions(nil))}
-	if err = l.load(v); err == nil {
-		h.root = l.tree.Root()
+	var tree btree.Tree
+	if tree, err = build(btree.New(f, btree.Pointer{}, s.set.treeOptions(nil)), v); err == nil {
+		h.root = tree.Root()
 		_, err = f.Commit(h.append(nil))
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
@@ -57,4 +57,23 @@ func (s *store) copyTo(dir string, v *version) error {
 		return err
 	}
 	return install(fs, dir)
+}
+
+// build adds all rows of a version to a tree without rows.
+func build(tree btree.Tree, v *version) (btree.Tree, error) {
+	b, err := tree.Builder()
+	if err != nil {
+		return tree, err
+	}
+	defer b.Discard()
+	it := newIter(nil, v, storage.Range{})
+	for ok := it.First(); ok; ok = it.Next() {
+		if err := b.Add(it.encoded()); err != nil {
+			return tree, err
+		}
+	}
+	if it.err != nil {
+		return tree, it.err
+	}
+	return b.Tree()
 }

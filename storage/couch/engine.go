@@ -33,6 +33,8 @@ type Engine struct {
 	fs   vfs.FS
 	log  func(slog.Level, string)
 	open home.Book
+
+	turns chan struct{} // one for each compaction that runs
 }
 
 var _ storage.Engine = (*Engine)(nil)
@@ -45,7 +47,7 @@ func New(c Config) *Engine {
 	if c.Logger == nil {
 		c.Logger = func(slog.Level, string) {}
 	}
-	return &Engine{fs: c.FS, log: c.Logger}
+	return &Engine{fs: c.FS, log: c.Logger, turns: make(chan struct{}, maxCompactions)}
 }
 
 // Open opens or creates the store in dir. See storage.Engine, and defaultSettings for the
@@ -83,6 +85,9 @@ func (e *Engine) openDir(dir string, set settings, o storage.Options) (*store, e
 	if err := s.start(o); err != nil {
 		s.state.Store(stateClosed)
 		return nil, errors.Join(err, s.release())
+	}
+	if _, err := e.fs.Stat(s.path(compactName)); err == nil {
+		s.compact() // which was interrupted
 	}
 	return s, nil
 }

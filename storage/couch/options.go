@@ -21,6 +21,9 @@ type settings struct {
 	compression file.Compression
 	policy      btree.Policy
 	paranoid    bool
+
+	compactPercent  int64 // of garbage in the file from which on it is compacted; 0: never
+	compactMinBytes int64 // of the file
 }
 
 // defaultSettings are for a store that only this program opens: its header is none that
@@ -35,6 +38,9 @@ func defaultSettings() settings {
 		cacheBytes:  8 << 20,
 		compression: file.DefaultCompression,
 		policy:      btree.Scanode,
+
+		compactPercent:  60,
+		compactMinBytes: 1 << 20,
 	}
 }
 
@@ -67,7 +73,9 @@ var options = map[string]option{
 		s.policy, err = btree.ParsePolicy(plain(w))
 		return err
 	}},
-	"paranoid_checks": {flag: func(s *settings, b bool) { s.paranoid = b }},
+	"compact_percent":  {min: 0, max: 99, number: func(s *settings, n int64) { s.compactPercent = n }},
+	"compact_min_size": {min: 0, max: 1 << 50, number: func(s *settings, n int64) { s.compactMinBytes = n }},
+	"paranoid_checks":  {flag: func(s *settings, b bool) { s.paranoid = b }},
 }
 
 // parseSettings checks an option map. Options are looked at in the order of their names,

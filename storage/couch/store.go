@@ -35,6 +35,8 @@ type store struct {
 	queue  queue
 	writer writer // belongs to whoever leads the queue
 
+	compactor compactor
+
 	iters, snapshots atomic.Int64
 	readErrors       atomic.Int64
 
@@ -173,6 +175,7 @@ func (s *store) Close() error {
 	}
 	s.calls.Lock() // once nobody is in, nobody comes in
 	s.calls.Unlock()
+	s.compactor.stop()
 	var err error
 	if before == stateLive && s.parkErr.Load() == nil {
 		err = s.alone(s.writer.flushForClose)

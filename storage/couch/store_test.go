@@ -15,9 +15,21 @@ import (
 )
 
 // modes are the ways to commit, with buffers so small that small tests meet the limits.
+// Two of them compact all the time; and each open reads the whole tree.
 var modes = map[string]map[string]any{
-	"log":    {"commit": "log", "write_buffer_size": int64(64 << 10), "log_batches": int64(20), "node_cache_size": int64(64 << 10)},
-	"header": {"commit": "header", "write_buffer_size": int64(64 << 10), "node_cache_size": int64(64 << 10)},
+	"log":    small("commit", "log", "log_batches", int64(20)),
+	"header": small("commit", "header"),
+	"log, compacting": small("commit", "log", "log_batches", int64(5), "compact_percent", int64(1), "compact_min_size", int64(0),
+		"policy", "scanode_write", "compression", "zstd_1"),
+	"header, compacting": small("commit", "header", "compact_percent", int64(1), "compact_min_size", int64(0), "policy", "compat", "compression", "none"),
+}
+
+func small(more ...any) map[string]any {
+	options := map[string]any{"write_buffer_size": int64(64 << 10), "node_cache_size": int64(64 << 10), "paranoid_checks": true}
+	for i := 0; i < len(more); i += 2 {
+		options[more[i].(string)] = more[i+1]
+	}
+	return options
 }
 
 // onDisk is the operating system's file system.

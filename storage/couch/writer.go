@@ -26,6 +26,7 @@ type writer struct {
 
 	header   file.Header // the last one
 	mayLog   bool        // it says that a log may be behind it
+	grown    bool        // it came after the last look at how much garbage there is
 	logged   int64       // batches behind it
 	unsynced bool        // some of them
 	buf      []byte      // records under way
@@ -73,6 +74,10 @@ func (w *writer) apply(group []*request) error {
 func (w *writer) publish() {
 	w.overBytes.Store(w.over.bytes)
 	w.s.current.Store(&version{gen: w.gen, tree: w.tree, over: w.over.view()})
+	if w.grown {
+		w.grown = false
+		w.s.maybeCompact()
+	}
 }
 
 // log appends a record for each batch of a group. first is the number of the batch before
@@ -149,6 +154,7 @@ func (w *writer) commit(mayLog bool) error {
 	w.mayLog, w.logged, w.unsynced = mayLog, 0, false
 	w.logBytes.Store(0)
 	w.commits.Add(1)
+	w.grown = true
 	return nil
 }
 

@@ -114,6 +114,11 @@ func New(c Chunks, root Pointer, o Options) Tree {
 // it first.
 func (t Tree) Root() Pointer { return t.root }
 
+// At returns the version of t with this root, which is in the same file.
+func (t Tree) At(root Pointer) Tree {
+	return New(t.chunks, root, t.o)
+}
+
 // place is where a node hangs in a tree: what leads to it, and between which keys its
 // own have to be.
 type place struct {
