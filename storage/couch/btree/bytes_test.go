@@ -224,3 +224,36 @@ func TestOwnBytesOfLargeRows(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnBytesAfterRemoves removes nine rows of ten, one a root, and counts the leaves that are
+// left: small ones are joined with their neighbours. Without that there are 405 and 434.
+func TestOwnBytesAfterRemoves(t *testing.T) {
+	const n = 5000
+	value := stringTerm(strings.Repeat("v", 20))
+	leaves := map[Policy]int{}
+	for _, p := range []Policy{Compat, Scanode, ScanodeWrite} {
+		tree := New(newFile(t), Pointer{}, Options{Policy: p, Cache: NewCache(64 << 20)})
+		var rows []Row
+		for i := range n {
+			rows = append(rows, Row{etf.AppendInt64(nil, int64(i)), value})
+		}
+		tree, err := tree.Add(rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(n)[n/10:] {
+			if tree, err = tree.AddRemove(nil, [][]byte{rows[i].Key}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sum, err := tree.Verify(Check{})
+		if err != nil || sum.Rows != n/10 {
+			t.Fatal(sum, err)
+		}
+		t.Logf("%s: %+v", p, sum)
+		leaves[p] = sum.Leaves.Count
+	}
+	if leaves[Scanode] > n/10/3 || leaves[ScanodeWrite] > n/10*3/5 {
+		t.Errorf("%d and %d leaves for %d rows", leaves[Scanode], leaves[ScanodeWrite], n/10)
+	}
+}

@@ -83,6 +83,7 @@ type pending struct {
 	height  int // of the nodes it will be: 0 is a leaf's
 	rows    []Row
 	touched int    // actions that led here
+	shrunk  bool   // it has fewer rows than the node had that it comes from
 	bound   []byte // key that stood in the parent for the last row, if any
 }
 
@@ -121,7 +122,8 @@ func (d *deferral) node(out []Row, c change) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.put(out, pending{height: height, rows: list, touched: c.touched, bound: c.bound}), nil
+	shrunk := len(list) < c.old.len()
+	return d.put(out, pending{height: height, rows: list, touched: c.touched, shrunk: shrunk, bound: c.bound}), nil
 }
 
 // start looks at the first leaf that changes. If that is the last one and only has more rows
@@ -145,7 +147,8 @@ func (d *deferral) start(c change) {
 func (d *deferral) leafNode(out []Row, c change) []Row {
 	start, ok := d.again(c)
 	if !ok {
-		return d.put(out, pending{leaf: true, rows: d.keep(c.list), touched: c.touched, bound: c.bound})
+		shrunk := c.old != nil && len(c.list) < c.old.len()
+		return d.put(out, pending{leaf: true, rows: d.keep(c.list), touched: c.touched, shrunk: shrunk, bound: c.bound})
 	}
 	end := start + c.old.len()
 	if prefix := c.list[:start]; len(prefix) > 0 {
@@ -217,10 +220,30 @@ func (d *deferral) settle(list []Row) (out []Row, height int, err error) {
 			}
 			p.rows = append(p.rows, next.rows...)
 			p.touched += next.touched
+			p.shrunk = p.shrunk || next.shrunk
 			p.bound = next.bound
 			i++
 		}
 		height = max(height, p.height+1)
+		if p.shrunk {
+			behind := Row{}
+			if i < len(list) {
+				behind = list[i]
+			}
+			took, err := d.absorb(&p, behind, true)
+			if err != nil {
+				return nil, 0, err
+			}
+			i += took
+			front := Row{}
+			if len(out) > 0 {
+				front = out[len(out)-1]
+			}
+			if took, err = d.absorb(&p, front, false); err != nil {
+				return nil, 0, err
+			}
+			out = out[:len(out)-took]
+		}
 		if out, err = d.place(out, p); err != nil {
 			return nil, 0, err
 		}
