@@ -231,9 +231,9 @@ func (c *compaction) resumable(v *version) (*file.File, header, bool) {
 	if err != nil {
 		return nil, header{}, false
 	}
-	at, h, err := lastHeader(f)
+	_, h, err := lastHeader(f)
 	from := h.origin.root
-	if err == nil && h.origin.id == c.gen.id && from.Ptr <= v.tree.Root().Ptr && f.Size() == at.Ptr+at.Size {
+	if err == nil && h.origin.id == c.gen.id && from.Ptr <= v.tree.Root().Ptr {
 		return f, h, true
 	}
 	_ = f.Close()

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -100,4 +101,14 @@ func TestStoreInMemory(t *testing.T) {
 			storetest.Run(t, func(t testing.TB) storetest.Env { return inMemory(t, modes[mode]) })
 		})
 	}
+}
+
+// seedOf returns the seed for a test: SEED, or any.
+func seedOf(t testing.TB) uint64 {
+	seed, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64)
+	if err != nil {
+		seed = rand.Uint64()
+	}
+	t.Log("SEED", seed)
+	return seed
 }
