@@ -150,6 +150,9 @@ const (
 type Op struct {
 	Kind       Kind
 	Key, Value []byte
+	// Written is when the row was written, in microseconds since 1970, where that is
+	// not now; 0 is now. Only stores whose rows expire keep it.
+	Written uint64
 }
 
 // Stats describes a store: sizes in bytes, everything else counts.

@@ -40,12 +40,21 @@ var imports = map[string]struct{ inside, outside []string }{
 		inside:  []string{"etf", "storage", "storage/home", "storage/couch/file", "storage/couch/btree"},
 		outside: []string{"github.com/cockroachdb/pebble/v2", "github.com/tidwall/btree"},
 	},
+	"storage/leveldb": {
+		inside:  []string{"storage"},
+		outside: []string{"github.com/golang/snappy", "github.com/pierrec/lz4/v4"},
+	},
+	"storage/dump": {inside: []string{"etf", "storage"}, outside: []string{"github.com/zeebo/xxh3"}},
+	"storage/transfer": {
+		inside:  []string{"storage", "storage/home", "storage/dump"},
+		outside: []string{"github.com/cockroachdb/pebble/v2"},
+	},
 	"storage/storetest": {inside: []string{"storage"}, outside: []string{"pgregory.net/rapid"}},
 	"scan":              {inside: []string{"filter", "storage", "etf", "etf/etftext", "msgpack"}},
 	"node":              {inside: []string{"etf"}},
 	"server":            {inside: []string{"scan", "filter", "storage", "etf", "etf/etftext"}, outside: []string{"golang.org/x/sync"}},
 	"cmd/scanode": {
-		inside:  []string{"etf", "etf/etftext", "msgpack", "storage", "port", "filter", "storage/lsm", "storage/couch", "storage/couch/check", "scan", "node", "server"},
+		inside:  []string{"etf", "etf/etftext", "msgpack", "storage", "port", "filter", "storage/lsm", "storage/couch", "storage/couch/check", "storage/home", "storage/leveldb", "storage/dump", "storage/transfer", "scan", "node", "server"},
 		outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/schollz/progressbar/v3", "github.com/cockroachdb/pebble/v2", "golang.org/x/sys", "golang.org/x/term"},
 	},
 }

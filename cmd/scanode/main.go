@@ -19,7 +19,7 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(portCommand(), serveCommand(), checkCommand(), salvageCommand(), versionCommand())
+	root.AddCommand(portCommand(), serveCommand(), checkCommand(), salvageCommand(), importCommand(), exportCommand(), versionCommand())
 	err := root.Execute()
 	var exit *exitError
 	switch {

@@ -231,6 +231,20 @@ func (i *iter) Value() []byte {
 	return v
 }
 
+// Written returns when the current row was written, in microseconds since 1970; 0 where
+// the store keeps no times, and without a position.
+func (i *iter) Written() uint64 {
+	if !i.valid || !i.s.expiry.timed {
+		return 0
+	}
+	v, err := i.it.ValueAndErr()
+	if err != nil {
+		return 0 // Value says why
+	}
+	written, _ := timeOf(v)
+	return written
+}
+
 // forward passes over expired rows, and reports whether there is another behind
 // them. It and backward are called with pebble on a row.
 func (i *iter) forward() bool { return i.s.expiry.limit == 0 || i.pass(i.it.Next) }

@@ -272,7 +272,11 @@ func (s *store) newBatch(ops []storage.Op, size int) (*pebble.Batch, error) {
 		var err error
 		switch op.Kind {
 		case storage.Put:
-			err = s.expiry.set(b, key, op.Value, written)
+			at := written
+			if op.Written != 0 {
+				at = op.Written
+			}
+			err = s.expiry.set(b, key, op.Value, at)
 		case storage.Delete:
 			err = b.Delete(key, nil)
 		default:
