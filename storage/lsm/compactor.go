@@ -87,6 +87,13 @@ func (m *member) take() bool {
 	return true
 }
 
+// isRunning reports whether a compaction of the store runs.
+func (m *member) isRunning() bool {
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	return m.running > 0
+}
+
 // TrySchedule implements pebble.CompactionScheduler.
 func (m *member) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	m.c.mu.Lock()

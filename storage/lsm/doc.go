@@ -27,8 +27,8 @@
 // # Failure
 //
 // A store is live, parked or closed. It is parked when a write to its log or its
-// manifest fails, when flushes keep failing, and when Pebble finds an invariant
-// of its own broken. From then on the disk is not written; calls return
+// manifest fails, when flushes keep failing, when writes wait for compactions
+// that fail, and when Pebble finds an invariant of its own broken. From then on the disk is not written; calls return
 // ErrParked, and writes that were under way ErrUnknown as well. Closing it and
 // opening it anew gives it back as a crash would have left it. See fence for how
 // Pebble is brought to survive this; only a panic on a goroutine of its own can

@@ -196,9 +196,13 @@ func (s *store) listener() *pebble.EventListener {
 		CompactionEnd: func(info pebble.CompactionInfo) {
 			if info.Err == nil || errors.Is(info.Err, pebble.ErrCancelledCompaction) {
 				s.compactFailures.Store(0)
+				if info.Err == nil {
+					s.compactionWorked()
+				}
 				return
 			}
 			s.ops.printf("Compaction error: %v", info.Err)
+			s.compactionFailed(info.Err)
 			wait := backoff(s.compactFailures.Add(1))
 			s.compactAfter.Store(time.Now().Add(wait).UnixNano())
 			s.engine.compactor.pokeAfter(wait + time.Millisecond)
@@ -206,6 +210,9 @@ func (s *store) listener() *pebble.EventListener {
 		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
 			s.stalls.Add(1)
 			s.stalled.Store(&info.Reason)
+			if s.compactFault.Load() != nil {
+				s.watchStall(&info.Reason)
+			}
 			s.log(LevelInfo, "writes stall: "+info.Reason) // back-pressure, no fault; Stats tells
 			s.ops.printf("Write stall: %s", info.Reason)
 		},

@@ -66,6 +66,7 @@ type store struct {
 	flushFailures    atomic.Int64 // in a row
 	compactFailures  atomic.Int64 // in a row
 	compactAfter     atomic.Int64 // Unix nanoseconds
+	compactFault     atomic.Pointer[compactionFault]
 	stalls           atomic.Int64
 	stalled          atomic.Pointer[string] // why writes wait now
 }
