@@ -72,7 +72,7 @@ run(View, Options, Until, Source, Fun, Acc, Raise) ->
 next(Scan, Until, Source, Fun, Acc, Raise) ->
     case scanode:scan_next(Scan) of
         {ok, Rows, Next} ->
-            Folded = batch(Fun, Acc, Rows, Next),
+            Folded = batch(Fun, Acc, Rows, Source, Next),
             ok = still_open(Source, Next),
             case Until =/= infinity andalso erlang:monotonic_time(millisecond) >= Until of
                 true ->
@@ -87,7 +87,7 @@ next(Scan, Until, Source, Fun, Acc, Raise) ->
             Raise(Reason)
     end.
 
-%% The rows may all be here already when the callback closes the store or the iterator, and the scan complete; the fold is to fail all the same.
+%% The last row may be handed out already when the callback closes the store, or the iterator, and the scan complete; the fold is to fail all the same.
 -spec still_open(source(), scanode:scan()) -> ok.
 still_open(Source, Scan) ->
     case is_open(Source) of
@@ -102,15 +102,25 @@ still_open(Source, Scan) ->
 is_open(#{closed := Closed, ended := Ended}) -> atomics:get(Closed, 1) =:= 0 andalso atomics:get(Ended, 1) =:= 0;
 is_open(#{closed := Closed}) -> atomics:get(Closed, 1) =:= 0.
 
--spec batch(callback(Acc), Acc, [term(), ...], scanode:scan()) -> Acc.
-batch(Fun, Acc, Rows, Scan) ->
+-spec batch(callback(Acc), Acc, [term(), ...], source(), scanode:scan()) -> Acc.
+batch(Fun, Acc, Rows, #{closed := Closed}, Scan) ->
     try
-        lists:foldl(Fun, Acc, Rows)
+        each(Fun, Acc, Rows, Closed)
     catch
         Class:Reason:Stack ->
             ok = scanode:scan_stop(Scan),
             erlang:raise(Class, Reason, Stack)
     end.
+
+%% Looks before each row, as a callback may be long about one, and there are many in a batch: none is handed out once the store is closed.
+-spec each(callback(Acc), Acc, [term()], atomics:atomics_ref()) -> Acc.
+each(Fun, Acc, [Row | Rows], Closed) ->
+    case atomics:get(Closed, 1) of
+        0 -> each(Fun, Fun(Row, Acc), Rows, Closed);
+        _ -> erlang:error(badarg)
+    end;
+each(_, Acc, [], _) ->
+    Acc.
 
 -spec key({binary(), binary()} | binary()) -> binary().
 key({Key, _}) -> Key;

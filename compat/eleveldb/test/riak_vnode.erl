@@ -198,7 +198,7 @@ total_bytes(Ref) ->
 
 %% The buckets, found by jumping from one to the next as the keys come.
 fold_buckets(Ref, Fun, Acc) ->
-    From = riak_key:encode({o, <<>>, <<>>}),
+    From = riak_key:encode({o, {<<>>, <<>>}, <<>>}),
     Each = fun(Key, {Last, Folded}) ->
         case riak_key:decode(Key) of
             {o, Last, _} -> {Last, Folded};
