@@ -33,7 +33,7 @@ var imports = map[string]struct{ inside, outside []string }{
 		outside: []string{"golang.org/x/text"},
 	},
 	"storage/couch/check": {
-		inside:  []string{"etf", "etf/etftext", "storage/couch/file", "storage/couch/btree"},
+		inside:  []string{"etf", "etf/etftext", "storage", "storage/couch", "storage/couch/file", "storage/couch/btree"},
 		outside: []string{"github.com/cockroachdb/pebble/v2"},
 	},
 	"storage/couch": {

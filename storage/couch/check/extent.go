@@ -66,8 +66,8 @@ func (in *inspection) checkBytes() error {
 }
 
 var useNames = [uses]string{
-	"header", "kp node", "kv node", "body", "body", "attachment", "term", "header",
-	"kp node", "kv node", "body", "attachment", "term", "padding", "chunk", "bytes", "bytes",
+	"header", "kp node", "kv node", "body", "body", "attachment", "term", "log", "header",
+	"kp node", "kv node", "body", "attachment", "term", "log", "padding", "chunk", "bytes", "bytes",
 }
 
 // overlap reports that y begins within x.

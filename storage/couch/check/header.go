@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"scanode/etf"
+	"scanode/storage/couch"
 	"scanode/storage/couch/btree"
 )
 
@@ -20,6 +21,7 @@ const (
 	purgeSeqTree                 // Seq -> {UUID, DocId, Revs}
 	viewIDTree                   // DocId -> [{View, Key}]
 	viewTree                     // {Key, DocId} -> Value
+	storeTree                    // of a store of scanode's: binaries to binaries
 )
 
 // root is a tree that a header leads to.
@@ -43,7 +45,8 @@ type anatomy struct {
 	purgeSeq  *int64
 	compacted *int64
 	uuid      string
-	signature string // of views
+	signature string         // of views
+	store     couch.Contents // of stores
 	roots     []root
 	terms     []chunkRef
 }
@@ -95,6 +98,8 @@ func readAnatomy(term []byte) (anatomy, []error) {
 		a, errs := readDatabase(inner)
 		a.fileType = TypeCompact
 		return a, errs
+	case isAtom(fields[0], "scanode_store"):
+		return readStore(term)
 	case len(fields) == 2:
 		if sig, _, err := etf.ReadBinary(fields[0]); err == nil && len(sig) == 16 {
 			return readView(sig, fields[1])
@@ -209,6 +214,18 @@ func readView(sig, term []byte) (anatomy, []error) {
 		r.root(&a, "view_tree", viewTree, viewState(s))
 	}
 	return a, r.errs
+}
+
+// readStore reads the header of a store of scanode's.
+func readStore(term []byte) (anatomy, []error) {
+	a := anatomy{fileType: TypeStore}
+	c, err := couch.ReadContents(term)
+	if err != nil {
+		return a, []error{err}
+	}
+	a.store, a.updateSeq = c, &c.Seq
+	a.roots = append(a.roots, root{"rows", storeTree, c.Root})
+	return a, nil
 }
 
 // viewState returns the root in {Root, …}, or in a bare root.

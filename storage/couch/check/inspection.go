@@ -64,6 +64,8 @@ type inspection struct {
 	checked map[int64]struct{} // attachments that were read
 	failed  error              // of a spill
 
+	logBytes int64 // behind the header of a store
+
 	saving     bool                                 // nobody asks for extents
 	orphanLeaf func(n *btree.Node, ptr int64) error // if not nil, takes leaves to which nothing leads
 
@@ -230,7 +232,7 @@ func (in *inspection) checkTrees() error {
 	for _, err := range errs {
 		in.rep.damage(Finding{Text: reason(err), Offset: in.header.Ptr})
 	}
-	if want := typeByName(in.f.Name()); want != "" && a.fileType != want && a.fileType != TypeCompact {
+	if want := typeByName(in.f.Name()); want != "" && a.fileType != want && a.fileType != TypeCompact && (a.fileType != TypeStore || want == TypeView) {
 		in.rep.damage(Finding{Text: fmt.Sprintf("the name is that of a %s file, the header that of a %s file", want, a.fileType), Offset: in.header.Ptr})
 	}
 	if a.fileType == TypeDatabase || a.fileType == TypeCompact {
@@ -267,6 +269,9 @@ func (in *inspection) checkTrees() error {
 		if v, err := readViewReduction(r.p.Reduction); err == nil {
 			t.ext = v.external
 		}
+	}
+	if err := in.checkLog(); err != nil {
+		return err
 	}
 	if err := in.checkTerms(); err != nil {
 		return err
@@ -408,7 +413,7 @@ func (in *inspection) summarize() {
 	if r.Header == nil {
 		return
 	}
-	if end := in.header.Ptr + in.header.Size; r.Generation == 0 && in.f.Size() > end {
+	if end := in.header.Ptr + in.header.Size + in.logBytes; r.Generation == 0 && in.f.Size() > end {
 		r.note(Finding{Text: fmt.Sprintf("%d bytes behind the newest header, never committed", in.f.Size()-end), Offset: end})
 	}
 	r.UpdateSeq, r.PurgeSeq = a.updateSeq, a.purgeSeq

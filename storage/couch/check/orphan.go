@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"scanode/etf"
+	"scanode/storage/couch"
 	"scanode/storage/couch/btree"
 	"scanode/storage/couch/file"
 )
@@ -261,7 +262,13 @@ func (o *orphans) classify(pos int64) (use, error) {
 		return 0, err
 	}
 	if info.Summed {
-		return o.body(payload)
+		// Stores have checksums on nodes and records, too.
+		if couch.IsRecord(payload) {
+			return orphanLog, nil
+		}
+		if u, err := o.body(payload); u != useUnknown || err != nil {
+			return u, err
+		}
 	}
 	plain, err := file.Decompress(o.plain[:0], payload, maxOrphan)
 	o.plain = plain[:0]
@@ -273,6 +280,9 @@ func (o *orphans) classify(pos int64) (use, error) {
 			return orphanKV, nil
 		}
 		return orphanKP, nil
+	}
+	if info.Summed {
+		return useUnknown, nil
 	}
 	if rest, err := etf.Skip(plain[1:]); err == nil && len(rest) == 0 || errors.Is(err, etf.ErrLimit) {
 		return orphanTerm, nil

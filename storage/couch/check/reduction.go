@@ -18,7 +18,7 @@ func checkReduction(kind treeKind, n *btree.Node, stored []byte) error {
 	switch kind {
 	case idTree:
 		return checkIDReduction(n, stored)
-	case seqTree, purgeTree, purgeSeqTree:
+	case seqTree, purgeTree, purgeSeqTree, storeTree:
 		return checkCount(n, stored)
 	case localTree, viewIDTree:
 		if len(stored) != 1 || stored[0] != etf.TagNil {

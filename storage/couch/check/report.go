@@ -58,6 +58,7 @@ type Report struct {
 const (
 	TypeDatabase = "db"
 	TypeView     = "view"
+	TypeStore    = "store"   // of scanode's engine couch
 	TypeTree     = "tree"    // a header of another program, with roots of trees in it
 	TypeCompact  = "compact" // of a compaction that is not done: its header holds a database's
 	TypeError    = "error"   // no header that could be read
@@ -215,7 +216,7 @@ func add(list *[]Finding, count *int, f Finding) {
 
 // Bytes says what the file's bytes are used for. Tags, length words, checksums and
 // the tag behind a chunk that ends with a block belong to the chunk. The numbers
-// add up to the file's size. All but the first seven would be gone after a
+// add up to the file's size. All but the first eight would be gone after a
 // compaction; OldBodies too.
 type Bytes struct {
 	Header      int64 `json:"header"`
@@ -224,7 +225,8 @@ type Bytes struct {
 	Bodies      int64 `json:"bodies"`     // of leaf revisions
 	OldBodies   int64 `json:"old_bodies"` // of revisions that have a successor: reachable until the next compaction
 	Attachments int64 `json:"attachments"`
-	Terms       int64 `json:"terms"` // security, props and so on
+	Terms       int64 `json:"terms"`         // security, props and so on
+	Log         int64 `json:"log,omitempty"` // in stores: batches behind the newest header
 
 	OrphanHeaders     int64 `json:"orphan_headers"` // older ones
 	OrphanKPNodes     int64 `json:"orphan_kp_nodes"`
@@ -232,10 +234,11 @@ type Bytes struct {
 	OrphanBodies      int64 `json:"orphan_bodies"`
 	OrphanAttachments int64 `json:"orphan_attachments"` // those that an orphaned body leads to
 	OrphanTerms       int64 `json:"orphan_terms"`
-	Padding           int64 `json:"padding"`    // zeros up to a block's end
-	Unknown           int64 `json:"unknown"`    // whole chunks of which nothing tells what they are: mostly attachments
-	Unreadable        int64 `json:"unreadable"` // where no chunk begins that could be read
-	Newer             int64 `json:"newer"`      // behind the header, when that is not the newest
+	OrphanLog         int64 `json:"orphan_log,omitempty"` // batches that are in the tree
+	Padding           int64 `json:"padding"`              // zeros up to a block's end
+	Unknown           int64 `json:"unknown"`              // whole chunks of which nothing tells what they are: mostly attachments
+	Unreadable        int64 `json:"unreadable"`           // where no chunk begins that could be read
+	Newer             int64 `json:"newer"`                // behind the header, when that is not the newest
 
 	Total int64 `json:"total"` // of them all
 }
@@ -252,12 +255,14 @@ const (
 	useOldBody
 	useAttachment
 	useTerm
+	useLog
 	orphanHeader
 	orphanKP
 	orphanKV
 	orphanBody
 	orphanAttachment
 	orphanTerm
+	orphanLog
 	usePadding
 	useUnknown
 	useUnreadable
@@ -267,8 +272,8 @@ const (
 
 func (b *Bytes) of(u use) *int64 {
 	return [uses]*int64{
-		&b.Header, &b.KPNodes, &b.KVNodes, &b.Bodies, &b.OldBodies, &b.Attachments, &b.Terms,
-		&b.OrphanHeaders, &b.OrphanKPNodes, &b.OrphanKVNodes, &b.OrphanBodies, &b.OrphanAttachments, &b.OrphanTerms,
+		&b.Header, &b.KPNodes, &b.KVNodes, &b.Bodies, &b.OldBodies, &b.Attachments, &b.Terms, &b.Log,
+		&b.OrphanHeaders, &b.OrphanKPNodes, &b.OrphanKVNodes, &b.OrphanBodies, &b.OrphanAttachments, &b.OrphanTerms, &b.OrphanLog,
 		&b.Padding, &b.Unknown, &b.Unreadable, &b.Newer,
 	}[u]
 }
@@ -281,7 +286,7 @@ func (b *Bytes) add(u use, n int64) {
 // Live is the number of bytes that are reachable from the header, and it.
 func (b *Bytes) Live() int64 {
 	var n int64
-	for u := useHeader; u <= useTerm; u++ {
+	for u := useHeader; u <= useLog; u++ {
 		n += *b.of(u)
 	}
 	return n

@@ -122,6 +122,9 @@ func (s *salvage) run(found bool) error {
 	case TypeTree:
 		return s.trees()
 	}
+	if a.fileType == TypeStore {
+		return s.refuse("it is a store of scanode's, which scanode:repair/2 repairs in its directory")
+	}
 	return s.refuse("the file of a compaction is made anew by CouchDB")
 }
 

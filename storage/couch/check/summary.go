@@ -73,7 +73,7 @@ func (s *Summary) Add(r *Report) {
 		}
 	case TypeView:
 		s.View.add(r)
-	case TypeTree:
+	case TypeTree, TypeStore:
 		s.Tree.add(r)
 	default:
 		s.Error.FilesCount++

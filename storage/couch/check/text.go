@@ -35,7 +35,7 @@ func (r *Report) verdict() string {
 }
 
 var typeNames = map[string]string{
-	TypeDatabase: "database", TypeView: "view", TypeTree: "file of trees", TypeCompact: "file of a compaction", TypeError: "file without a header",
+	TypeDatabase: "database", TypeView: "view", TypeStore: "store", TypeTree: "file of trees", TypeCompact: "file of a compaction", TypeError: "file without a header",
 }
 
 // line writes a label and what belongs to it.
@@ -132,8 +132,8 @@ func writeNodes(b *bytes.Buffer, name string, n *Nodes) {
 }
 
 var byteLines = [uses]string{
-	"header", "kp nodes", "kv nodes", "bodies of leaf revisions", "bodies of older revisions", "attachments", "security, props and the like",
-	"older headers", "kp nodes", "kv nodes", "bodies", "attachments", "terms", "padding", "unknown chunks", "unreadable", "newer than the header",
+	"header", "kp nodes", "kv nodes", "bodies of leaf revisions", "bodies of older revisions", "attachments", "security, props and the like", "log",
+	"older headers", "kp nodes", "kv nodes", "bodies", "attachments", "terms", "log that is in the tree", "padding", "unknown chunks", "unreadable", "newer than the header",
 }
 
 func (r *Report) writeBytes(b *bytes.Buffer) {

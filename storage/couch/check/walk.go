@@ -304,7 +304,7 @@ func (w *walker) checkLastKey(f *frame) {
 	switch {
 	case err != nil:
 		w.damage(f.ptr, err)
-	case c < 0 && w.kind == plainTree:
+	case c < 0 && (w.kind == plainTree || w.kind == storeTree):
 		w.tree.Separators++ // legal, and some writers make use of it
 	case c != 0:
 		w.damage(f.ptr, fmt.Errorf("%w: %s stored, %s found", btree.ErrLastKey, text(stored), text(last)))
