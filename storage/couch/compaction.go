@@ -402,9 +402,8 @@ func (c *compaction) swap() (swapped bool, err error) {
 		return false, err
 	}
 	old := w.gen
-	w.gen = s.newGeneration(&generation{file: c.target, id: c.id})
+	w.use(s.newGeneration(&generation{file: c.target, id: c.id}), h.root)
 	w.header, w.mayLog = at, h.log
-	w.tree = btree.New(c.target, h.root, s.set.treeOptions(btree.NewCache(int(s.set.cacheBytes))))
 	w.publish()
 	old.release()
 	s.logf(slog.LevelInfo, fmt.Sprintf("compacted: %d bytes became %d", old.file.Size(), c.target.Size()))

@@ -139,8 +139,8 @@ func (s *store) startFile() error {
 	}
 	g.id = h.id
 	w := &s.writer
-	w.gen, w.header, w.mayLog, w.over = g, at, h.log, newOverlay()
-	w.tree = btree.New(f, h.root, s.set.treeOptions(btree.NewCache(int(s.set.cacheBytes))))
+	w.use(g, h.root)
+	w.header, w.mayLog, w.over = at, h.log, newOverlay()
 	if s.set.paranoid {
 		if _, err := w.tree.Verify(btree.Check{Limit: at.Ptr, Separators: true}); err != nil {
 			return corrupt(err)

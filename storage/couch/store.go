@@ -37,6 +37,7 @@ type store struct {
 
 	compactor compactor
 
+	estimates        estimates
 	iters, snapshots atomic.Int64
 	readErrors       atomic.Int64
 
@@ -206,7 +207,7 @@ func (s *store) release() error {
 	return errors.Join(errs...)
 }
 
-// openFile makes a generation of a file that the store has opened.
+// newGeneration counts a file that was opened among those of the store.
 func (s *store) newGeneration(g *generation) *generation {
 	g.refs.Store(1)
 	g.gone = func() { s.forget(g) }

@@ -48,6 +48,8 @@ type version struct {
 	gen  *generation
 	tree btree.Tree
 	over *tidwall.BTreeG[entry] // in front of the tree; nil if empty
+
+	cache *btree.Cache // of the file's nodes
 }
 
 // acquire returns the current version with its generation held.

@@ -18,11 +18,12 @@ import (
 // The overlay goes into the tree, and a header behind it, when it is full, when the log has
 // many batches, and in time; see flush.
 type writer struct {
-	s    *store
-	gen  *generation
-	tree btree.Tree
-	over *overlay
-	seq  int64
+	s     *store
+	gen   *generation
+	tree  btree.Tree
+	cache *btree.Cache // of its nodes
+	over  *overlay
+	seq   int64
 
 	header   file.Header // the last one
 	mayLog   bool        // it says that a log may be behind it
@@ -34,8 +35,9 @@ type writer struct {
 	timer    flushTimer
 
 	// For Stats, which does not lead.
-	commits, logSyncs   atomic.Int64 // since open
-	overBytes, logBytes atomic.Int64 // of the overlay, and of the file behind the header
+	commits, logSyncs    atomic.Int64 // since open
+	overBytes            atomic.Int64 // of the overlay
+	logBytes, logBatches atomic.Int64 // behind the header
 }
 
 // keepRecords is how much of the buffer for records is kept between groups.
@@ -70,10 +72,16 @@ func (w *writer) apply(group []*request) error {
 	return nil
 }
 
+// use makes a file with this root the one that is written to.
+func (w *writer) use(g *generation, root btree.Pointer) {
+	w.cache = btree.NewCache(int(w.s.set.cacheBytes))
+	w.gen, w.tree = g, btree.New(g.file, root, w.s.set.treeOptions(w.cache))
+}
+
 // publish makes what was applied the current version.
 func (w *writer) publish() {
 	w.overBytes.Store(w.over.bytes)
-	w.s.current.Store(&version{gen: w.gen, tree: w.tree, over: w.over.view()})
+	w.s.current.Store(&version{gen: w.gen, tree: w.tree, over: w.over.view(), cache: w.cache})
 	if w.grown {
 		w.grown = false
 		w.s.maybeCompact()
@@ -107,6 +115,7 @@ func (w *writer) log(group []*request, first int64, sync bool) error {
 			w.logBytes.Add(c.Size)
 		}
 		w.logged += int64(len(chunks))
+		w.logBatches.Store(w.logged)
 		w.unsynced = true
 	}
 	if cap(w.buf) > keepRecords {
@@ -153,6 +162,7 @@ func (w *writer) commit(mayLog bool) error {
 	w.tree, w.over, w.header = tree, newOverlay(), at
 	w.mayLog, w.logged, w.unsynced = mayLog, 0, false
 	w.logBytes.Store(0)
+	w.logBatches.Store(0)
 	w.commits.Add(1)
 	w.grown = true
 	return nil
