@@ -1,7 +1,7 @@
 package scan
 
 // firstBatchBytes is the size of the first batch of a scan with a slow start.
-const firstBatchBytes = 4 << 10
+const firstBatchBytes = 1 << 10
 
 // pace is how large batches are. With a slow start they double from
 // firstBatchBytes on, and the window follows so that one batch is under way, and
