@@ -327,6 +327,42 @@ func fillerBytes(rng *rand.Rand, n int) []byte {
 	return b
 }
 
+// TestSweepsComeInTime: a sweep says how old the oldest row is that it leaves, also
+// when that row is beside those it deletes, and the next one comes when that row
+// expires: not later than the limit, and not sooner than a tenth of it.
+func TestSweepsComeInTime(t *testing.T) {
+	clock := &testClock{}
+	s := expiring(t, clocked(t, vfs.NewMem(), clock), 100)
+	defer s.Close()
+	next := func(deleted int, minutes int) {
+		t.Helper()
+		n, oldest, err := s.sweep()
+		if n != deleted || err != nil {
+			t.Errorf("%d rows were deleted, not %d; %v", n, deleted, err)
+		}
+		if got := s.expiry.nextSweep(oldest); got != time.Duration(minutes)*time.Minute {
+			t.Errorf("the next sweep comes after %v, not %d minutes", got, minutes)
+		}
+	}
+	next(0, 100) // no rows
+	mustPut(t, s, "a", "1")
+	next(0, 100)
+	clock.move(30)
+	mustPut(t, s, "b", "2")
+	next(0, 70) // a has 70 minutes left
+	clock.move(30)
+	mustPut(t, s, "z", "3")
+	clock.move(40)
+	next(1, 30) // b, behind a in its step
+	clock.move(25)
+	next(0, 10) // a tenth, not the 5 that are left
+	clock.move(5)
+	next(1, 30) // z
+	if got := s.expiry.nextSweep(0); got != 10*time.Minute {
+		t.Errorf("after a sweep that was cut short the next comes after %v", got)
+	}
+}
+
 // TestSweepBesideWriters: a row that is written anew while a sweep runs is never
 // deleted by it.
 func TestSweepBesideWriters(t *testing.T) {

@@ -33,7 +33,7 @@ const (
 
 // sweeper sweeps from time to time until the store is closed.
 func (s *store) sweeper() {
-	every := max(time.Duration(s.expiry.limit/sweepShare)*time.Microsecond, minSweepInterval)
+	every := s.expiry.sweepInterval()
 	timer := time.NewTimer(every)
 	defer timer.Stop()
 	for {
@@ -56,15 +56,30 @@ func (s *store) sweeper() {
 			s.log(LevelInfo, fmt.Sprintf("%d expired rows deleted", n))
 		}
 		next := every
-		if err == nil && oldest > s.expiry.cutoff() {
-			next = max(every, time.Duration(oldest-s.expiry.cutoff())*time.Microsecond)
+		if err == nil {
+			next = s.expiry.nextSweep(oldest)
 		}
-		timer.Reset(min(next, time.Duration(s.expiry.limit)*time.Microsecond+every))
+		timer.Reset(next)
 	}
 }
 
+// sweepInterval is how far sweeps are apart where rows expire all the time.
+func (x *expiry) sweepInterval() time.Duration {
+	return max(time.Duration(x.limit/sweepShare)*time.Microsecond, minSweepInterval)
+}
+
+// nextSweep is when to sweep again after one that left oldest: when the first row
+// can have expired. Whatever oldest is, that is within the limit: the next row to
+// be written expires then.
+func (x *expiry) nextSweep(oldest uint64) time.Duration {
+	left := min(int64(max(oldest, x.cutoff())-x.cutoff()), x.limit, math.MaxInt64/int64(time.Microsecond))
+	return max(time.Duration(left)*time.Microsecond, x.sweepInterval())
+}
+
 // sweep deletes the rows that are expired now and returns how many it deleted, and
-// the time of writing of the oldest that it left; of an empty store a large one.
+// a time at or before which no row that it left was written but those that stay
+// with their neighbours; of an empty store a large one, of a sweep that was cut
+// short one that is expired.
 func (s *store) sweep() (deleted int, oldest uint64, err error) {
 	w := sweep{s: s, cutoff: s.expiry.cutoff(), oldest: math.MaxInt64}
 	for from := []byte(nil); w.cutoff > 0; {
@@ -97,6 +112,7 @@ func (w *sweep) step(from []byte) (next []byte, err error) {
 		return at, err
 	}
 	if s.wouldStall() {
+		w.oldest = w.cutoff
 		return nil, nil // it would keep writers waiting; the next sweep comes
 	}
 	s.writers.Lock()
@@ -159,10 +175,13 @@ func (w *sweep) gather(it *pebble.Iterator, b *sweepBatch) (next []byte, err err
 			return nil, w.s.translate(err)
 		}
 		size += len(it.Key())
-		if written, timed := timeOf(v); timed && written <= w.cutoff {
+		written, timed := timeOf(v)
+		if timed && written <= w.cutoff {
 			b.expired(it.Key())
 		} else if err := b.endRun(it.Key()); err != nil {
 			return nil, err
+		} else if timed {
+			w.oldest = min(w.oldest, written)
 		}
 		next = append(append(next[:0], it.Key()...), 0)
 		ok = it.Next()
