@@ -66,11 +66,16 @@
 -spec open(eleveldb_fold:source(), pid()) -> {ok, pid()} | {error, scanode:reason()}.
 open(Source, Maker) ->
     %% The program is asked by the process and not by its start, as the supervisor would make all the others wait.
-    {ok, Iterator} = supervisor:start_child(eleveldb_iterator_sup, [{Source, Maker}]),
-    case ask(Iterator, open) of
-        ok -> {ok, Iterator};
-        closed -> {error, closed};
-        {error, Reason} -> {error, Reason}
+    try supervisor:start_child(eleveldb_iterator_sup, [{Source, Maker}]) of
+        {ok, Iterator} ->
+            case ask(Iterator, open) of
+                ok -> {ok, Iterator};
+                closed -> {error, closed};
+                {error, Reason} -> {error, Reason}
+            end
+    catch
+        %% The application was stopped, and the stores with it.
+        exit:_ -> {error, closed}
     end.
 
 %% @doc Moves, and returns the row. `closed' when the iterator or its store is.
