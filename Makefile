@@ -1,7 +1,7 @@
 # The commands of this project. `make demo` and `make test` are all a newcomer
 # needs: both install what is missing and say so.
 
-.PHONY: build demo test test-go test-erl test-eleveldb interop bench bench-node bench-rows bench-eleveldb fuzz fmt clean
+.PHONY: build demo test test-go test-erl test-eleveldb interop bench bench-node bench-rows bench-eleveldb bench-couch fuzz fmt clean
 
 # The product is one static binary. Only the race detector needs a C compiler.
 export CGO_ENABLED = 0
@@ -46,6 +46,7 @@ test-go:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change: $$unformatted"; exit 1; fi
 	go vet ./...
 	CGO_ENABLED=1 go test -race -timeout 20m ./...
+	cd bench && go vet ./couch && go test ./couch
 
 # Compiles with warnings as errors, then xref, dialyzer, and the suites, which
 # start the real binary.
@@ -86,6 +87,12 @@ bench-eleveldb: build
 	rebar3 compile
 	cd compat/eleveldb && ERL_LIBS=$(CURDIR)/_build/default/lib rebar3 compile
 	@SCANODE_EXECUTABLE=$(CURDIR)/bin/scanode bench/eleveldb/run $(MODULE) $(CODE_PATH)
+
+# What the append-only B+tree writes under each policy, and how fast it is, beside what was
+# recorded of couch_btree. Writes bench/results/couch.md; REPETITIONS says how much. The
+# large values need 2 GB of disk for a while.
+bench-couch:
+	@bench/couch/run
 
 # Every fuzz target for T each, 10 seconds unless told otherwise: make fuzz T=60s
 # Left to itself, go spends up to a minute on making one input shorter.
