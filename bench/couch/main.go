@@ -3,8 +3,8 @@
 //
 //	couch [PART...]
 //
-// Parts are letters, views, chunks, large, database, store and speed; without any it is all of
-// them. REPETITIONS (3) is of how many runs the speeds are medians.
+// Parts are letters, views, chunks, small, large, database, store and speed; without any it is
+// all of them. REPETITIONS (3) is of how many runs the speeds are medians.
 package main
 
 import (
@@ -25,6 +25,7 @@ var parts = []part{
 	{"letters", func(w io.Writer, _ string) error { return printLetters(w) }},
 	{"views", func(w io.Writer, _ string) error { return printMatrix(w) }},
 	{"chunks", func(w io.Writer, _ string) error { return printChunks(w) }},
+	{"small", func(w io.Writer, _ string) error { return printSmall(w) }},
 	{"large", printLarge},
 	{"database", func(w io.Writer, _ string) error { return printDatabase(w) }},
 	{"store", func(w io.Writer, _ string) error { return printStore(w) }},

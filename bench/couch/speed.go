@@ -280,7 +280,7 @@ func printSpeed(w io.Writer, dir string) error {
 	}
 	fmt.Fprintf(w, `## (e) Speed
 
-Small rows; Snappy; medians of %d runs. CPU time in microseconds of one operation, x: how many times the recorded one that is. Recorded are the same state without a cache of its own, or
+Small rows; Snappy; each number the median of as many runs: %d. CPU time in microseconds of one operation, x: how many times the recorded one that is. Recorded are the same state without a cache of its own, or
 today's where there is none of it. Ours has a cache of 16 MiB. held: Flush every 1,000 rows.
 
 `, times)

@@ -30,6 +30,8 @@ func cell(c any) string {
 			return fmt.Sprintf("%.0f", c)
 		case c >= 100:
 			return fmt.Sprintf("%.1f", c)
+		case c < 1:
+			return fmt.Sprintf("%.4f", c)
 		}
 		return fmt.Sprintf("%.2f", c)
 	case int64:
