@@ -25,14 +25,14 @@
 
 suite() -> [{timetrap, {seconds, 240}}].
 
-all() -> [{group, port}, {group, node}].
+all() -> [{group, port}, {group, node}, {group, couch}].
 
 groups() ->
     Cases = [
         F
      || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [init_per_suite, end_per_suite, module_info])
     ],
-    [{port, [], Cases}, {node, [], Cases}].
+    [{port, [], Cases}, {node, [], Cases}, {couch, [], Cases}].
 
 init_per_suite(Config) ->
     _ = test_program:executable(),
@@ -44,11 +44,15 @@ end_per_suite(_Config) ->
 init_per_group(port, Config) ->
     {ok, _} = application:ensure_all_started(scanode),
     [{target, #{}} | Config];
+%% The other engine, with so little memory for writes that they are in the tree, in the log and in memory.
+init_per_group(couch, Config) ->
+    {ok, _} = application:ensure_all_started(scanode),
+    [{target, #{engine => couch, write_buffer_size => 65536}} | Config];
 init_per_group(node, Config) ->
     #{node := Node} = Program = test_node:start(Config),
     [{target, #{node => Node}}, {program, Program} | Config].
 
-end_per_group(port, _Config) ->
+end_per_group(Group, _Config) when Group =:= port; Group =:= couch ->
     ok = application:stop(scanode);
 end_per_group(node, Config) ->
     ok = test_node:stop(?config(program, Config)).

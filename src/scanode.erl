@@ -178,7 +178,7 @@ start_link(Options) ->
 %%     then made absolute against the current directory of the BEAM.</li>
 %% <li>`port': the name or pid of another program's owner than the application's, see {@link start_link/1}.</li>
 %% <li>`timeout': default `infinity'. An open that timed out may still happen; the directory is then locked until the calling process ends.</li>
-%% <li>`create_if_missing' (true), `error_if_exists' (false), `engine' (lsm), `orphan_ms' (600000; for how many milliseconds after its opener's death
+%% <li>`create_if_missing' (true), `error_if_exists' (false), `engine' (lsm, or couch), `orphan_ms' (600000; for how many milliseconds after its opener's death
 %%     the store stays open unused, or `infinity').</li>
 %% <li>All others are the engine's own. One that nobody knows is `{error, {bad_option, Text}}'.</li>
 %% </ul>
