@@ -4,11 +4,11 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
--export([checksums/1, trees/1, headers/1, databases_and_views/1, damage/1]).
+-export([checksums/1, trees/1, headers/1, databases_and_views/1, damage/1, stores/1]).
 
 suite() -> [{timetrap, {seconds, 120}}].
 
-all() -> [checksums, trees, headers, databases_and_views, damage].
+all() -> [checksums, trees, headers, databases_and_views, damage, stores].
 
 %% Published values, and one for each way by which a length is hashed, from the C library.
 checksums(_Config) ->
@@ -176,6 +176,31 @@ read(Bytes) ->
     after
         couch_reader:close(Reader)
     end.
+
+%% A store of the engine couch, closed: its file has the rows that were put, whichever way they were committed.
+stores(Config) ->
+    _ = test_program:executable(),
+    {ok, _} = application:ensure_all_started(scanode),
+    [store(test_program:directory(Config, "store-" ++ atom_to_list(Commit)), Commit) || Commit <- [header, log]],
+    ok = application:stop(scanode).
+
+store(Dir, Commit) ->
+    {ok, Db} = scanode:open(Dir, #{engine => couch, commit => Commit}),
+    Row = fun(I) -> {<<(erlang:phash2(I, 100000)):32>>, binary:copy(<<I:16>>, I rem 700)} end,
+    Rows = maps:from_list([Row(I) || I <- lists:seq(1, 3000)]),
+    [ok = scanode:put(Db, K, V) || {K, V} <- maps:to_list(Rows)],
+    Gone = [K || {I, K} <- lists:zip(lists:seq(1, maps:size(Rows)), maps:keys(Rows)), I rem 5 =:= 0],
+    [ok = scanode:delete(Db, K) || K <- Gone],
+    ok = scanode:close(Db),
+    {ok, Reader} = couch_reader:open(filename:join(Dir, "store.couch")),
+    {ok, _, Header} = couch_reader:header(Reader),
+    scanode_store = element(1, Header),
+    Root = element(6, Header),
+    Expected = lists:sort(maps:to_list(maps:without(Gone, Rows))),
+    ?assertEqual(Expected, couch_reader:rows(Reader, Root)),
+    #{rows := Count} = couch_reader:walk(Reader, Root, #{keys => between, reduction => count}),
+    ?assertEqual(length(Expected), Count),
+    couch_reader:close(Reader).
 
 testdata(Name) ->
     filename:join([test_program:root(), "storage", "couch", "testdata", Name]).
