@@ -52,6 +52,7 @@ type fence struct {
 
 	readErrors atomic.Int64
 	synced     syncedFile
+	bad        badBlocks
 
 	mu    sync.Mutex
 	files map[*fenceFile]struct{} // open files, for drop

@@ -113,6 +113,9 @@ func (w *fenceFile) Read(p []byte) (int, error) {
 
 // ReadAt implements io.ReaderAt.
 func (w *fenceFile) ReadAt(p []byte, off int64) (int, error) {
+	if err := w.f.bad.at(w.name, off, len(p)); err != nil {
+		return 0, err
+	}
 	n, err := w.File.ReadAt(p, off)
 	w.noteRead(err)
 	return n, err

@@ -173,6 +173,9 @@ func (s *store) listener() *pebble.EventListener {
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			s.corruptBlocks.Add(1)
+			if !s.fence.bad.note(info.Path, info.Details) {
+				return // who reads it again need not be told again
+			}
 			s.log(LevelError, fmt.Sprintf("corruption: %s: %v", info.Path, info.Details))
 			s.ops.printf("Corruption: %s: %v", info.Path, info.Details)
 		},

@@ -84,6 +84,7 @@ func newStore(e *Engine, dir string) *store {
 		snapshots:   make(map[*snapshot]struct{}),
 	}
 	s.fence = newFence(e.fs, dir, s.park, s.delayFlush)
+	s.fence.bad.now = e.now
 	s.ops = newOpLog(s.fence, e.now)
 	s.member = e.compactor.join(s.noCompaction)
 	return s
