@@ -160,12 +160,26 @@ func checkable(arg string, look func(name string) error, failed func(error)) err
 	if !info.IsDir() {
 		return one(arg)
 	}
-	return filepath.WalkDir(arg, func(path string, d fs.DirEntry, err error) error {
+	// Of a link WalkDir would say nothing at all, and of what lies behind one neither.
+	// A file that is linked to is looked at, a directory only when it is named: links may
+	// lead in a circle.
+	root := filepath.Clean(arg) + string(filepath.Separator)
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			failed(err)
 			return nil
-		case !d.Type().IsRegular() || !isCouchName(path):
+		case d.IsDir() || !isCouchName(path):
+			return nil
+		case d.Type()&fs.ModeSymlink != 0:
+			info, err := os.Stat(path)
+			if err != nil {
+				failed(err)
+			}
+			if err != nil || !info.Mode().IsRegular() {
+				return nil
+			}
+		case !d.Type().IsRegular():
 			return nil
 		}
 		return one(path)
@@ -222,7 +236,8 @@ func (p *reports) print(r *check.Report) error {
 
 func (p *reports) end() error {
 	if !p.json {
-		if p.count > 1 {
+		// That there was no file is said too: the directory may be the wrong one.
+		if p.count != 1 {
 			return p.sum.WriteText(p.out)
 		}
 		return nil

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -178,5 +179,44 @@ func TestSalvageOutput(t *testing.T) {
 	}
 	if now, err := os.ReadFile(filepath.Join(dir, "broken.couch")); err != nil || !bytes.Equal(now, b) {
 		t.Errorf("broken.couch has changed, %v", err)
+	}
+}
+
+// TestCheckLinks: a directory may be reached by a link, and so may files in it; no file at
+// all is told from nothing being wrong.
+func TestCheckLinks(t *testing.T) {
+	dir := t.TempDir()
+	db, err := os.ReadFile(filepath.Join(couchFiles, "db_deleted_all.couch"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{"data", "empty"} {
+		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(dir, "data/a.couch"), db, 0o400)
+	for name, to := range map[string]string{"link": "data", "data/b.couch": "a.couch", "data/c.couch": "../empty", "data/circle": "../data"} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for arg, want := range map[string]string{"data": "2 files of", "link": "2 files of", "link/": "2 files of", "empty": "0 files of"} {
+		if stdout, stderr, status := runProgram(t, dir, "check", arg); status != 0 || stderr != "" || !strings.Contains(stdout, want) {
+			t.Errorf("%s: status %d, %s\n%s, want %s", arg, status, stderr, stdout, want)
+		}
+	}
+}
+
+// TestCheckPipe: what is no file is refused and not waited for.
+func TestCheckPipe(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe.couch")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"check", pipe}, {"check", "/dev/zero"}, {"salvage", pipe, "out"}} {
+		if _, stderr, status := runProgram(t, t.TempDir(), args...); status != 2 || !strings.Contains(stderr, "not a regular file") {
+			t.Errorf("%v: status %d, %s", args, status, stderr)
+		}
 	}
 }

@@ -59,6 +59,10 @@ func (s *spill) flush() error {
 			return err
 		}
 		s.temp = temp
+		// Without a name it is gone with the process, however that ends.
+		if err := os.Remove(temp.Name()); err != nil {
+			return err
+		}
 	}
 	w := bufio.NewWriterSize(s.temp, 1<<16)
 	var b [recordSize]byte
@@ -178,13 +182,13 @@ func (s *spill) merge(yield func(record, error) bool) {
 	}
 }
 
-// close removes the temporary file.
+// close gives up the temporary file.
 func (s *spill) close() error {
 	s.buf = nil
 	if s.temp == nil {
 		return nil
 	}
-	err := errors.Join(s.temp.Close(), os.Remove(s.temp.Name()))
+	err := s.temp.Close()
 	s.temp = nil
 	return err
 }
