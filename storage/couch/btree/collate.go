@@ -128,7 +128,7 @@ func kindOf(b []byte) (kind, error) {
 // what follows them.
 func (o *viewOrder) json(a, b []byte, depth int) (c int, restA, restB []byte, err error) {
 	if depth > etf.MaxDepth {
-		return 0, nil, nil, fmt.Errorf("%w: nested too deep", ErrKey)
+		return 0, nil, nil, fmt.Errorf("%w: nested too deep: %w", ErrKey, etf.ErrLimit)
 	}
 	x, err := kindOf(a)
 	if err != nil {

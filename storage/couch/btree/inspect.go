@@ -14,11 +14,27 @@ import (
 type Node struct {
 	Leaf  bool
 	Rows  []Row
-	Size  int64 // bytes of the file its chunk takes; 0 after Parse
+	Size  int64 // bytes of the file its chunk takes, or would if it were whole; 0 after Parse
 	Plain int   // bytes of it uncompressed, version byte included
 
 	packed, plain []byte
 }
+
+// SkipTerm returns what follows the first term of b. It is etf.Skip without a limit of depth:
+// terms in CouchDB's files are nested as deep as somebody wants them to be.
+//
+// Errors: ErrNode, when there is no whole term.
+func SkipTerm(b []byte) (rest []byte, err error) {
+	next, _ := scan(b, 0)
+	if next < 0 {
+		return nil, fmt.Errorf("%w: no whole term", ErrNode)
+	}
+	return b[next:], nil
+}
+
+// maxRows is the most rows a Node may have. Rows takes 48 bytes of memory for each, which
+// may have four in the node, and a thousandth of that in the file. CouchDB's have some tens.
+const maxRows = 1 << 20
 
 // Read fills n with the node at ptr. maxBytes is the largest that is read,
 // uncompressed.
@@ -26,7 +42,7 @@ type Node struct {
 // Errors: ErrNode, those of the file.
 func (n *Node) Read(c Chunks, ptr int64, maxBytes int) error {
 	packed, info, err := c.ReadChunk(n.packed[:0], ptr)
-	n.packed = packed[:0]
+	n.packed, n.Size = packed[:0], info.Size
 	if err != nil {
 		return err
 	}
@@ -61,6 +77,9 @@ func (n *Node) Parse(plain []byte) error {
 	count, b, err := etf.ReadListHeader(b)
 	if err != nil || count == 0 {
 		return fmt.Errorf("%w: no rows", ErrNode)
+	}
+	if count > maxRows {
+		return fmt.Errorf("%w: %d rows, limit %d", ErrNode, count, maxRows)
 	}
 	for i := range count {
 		head, ok := rowHead(b, 0)

@@ -141,6 +141,10 @@ func (in *inspection) checkBodies() error {
 			continue
 		}
 		last = ptr
+		if in.bodyReads > maxReadsAgain*in.f.Size() {
+			in.rep.incomplete(Finding{Text: "bodies have more bytes than the file, many times over: the rest of them was not looked at", Offset: ptr})
+			return nil
+		}
 		if err := in.checkBody(ptr, use(r.b), int64(r.c)); err != nil {
 			return err
 		}
@@ -160,6 +164,7 @@ func (in *inspection) checkBody(ptr int64, use use, leaf int64) error {
 	}
 	payload, info, err := in.f.ReadChunk(in.payload[:0], ptr)
 	in.payload = payload[:0]
+	in.bodyReads += min(info.Size, in.f.Size())
 	in.progress(info.Size)
 	if info.Size > 0 && damaging(err) && ptr+info.Size > in.f.Size()+1 {
 		info.Size = 0
@@ -186,17 +191,26 @@ func (in *inspection) checkBody(ptr int64, use use, leaf int64) error {
 	if use == useBody {
 		in.rep.Documents.Attachments += int64(len(atts))
 	}
+	within := in.attReads <= maxReadsAgain*in.f.Size()
 	for _, a := range atts {
 		if err := in.checkAttachment(a, owner); err != nil {
 			return err
 		}
+	}
+	if within && in.attReads > maxReadsAgain*in.f.Size() {
+		in.rep.incomplete(Finding{Text: fmt.Sprintf("attachments have more bytes than the file, many times over: those of %s, and of what comes later, were not looked at", owner()), Offset: ptr})
 	}
 	return nil
 }
 
 // maxChecked bounds the attachments of which is remembered that they were read: the
 // bodies of all revisions of a document lead to the same ones.
-const maxChecked = 1 << 16
+// What is read again since there are more is bounded by maxReadsAgain.
+const maxChecked = 1 << 20
+
+// maxReadsAgain bounds what is read of attachments, and in salvaging of bodies, in
+// multiples of the file's size: pointers that are damaged lead to chunks of any size.
+const maxReadsAgain = 64
 
 // checkAttachment looks at the chunks of an attachment and its MD5.
 func (in *inspection) checkAttachment(a attachment, owner func() string) error {
@@ -215,6 +229,10 @@ func (in *inspection) checkAttachment(a attachment, owner func() string) error {
 	in.checked[a.pieces[0].ptr] = struct{}{}
 	sum, whole := md5.New(), true
 	for _, p := range a.pieces {
+		if in.attReads > maxReadsAgain*in.f.Size() {
+			return nil // said in checkBody
+		}
+		in.attReads += minRead
 		if p.ptr < 0 || p.ptr >= in.header.Ptr {
 			fault(p.ptr, "a piece does not lie before the header")
 			whole = false
@@ -231,6 +249,7 @@ func (in *inspection) checkAttachment(a attachment, owner func() string) error {
 			payload, _, err = in.f.ReadChunk(in.payload[:0], p.ptr)
 			in.payload = payload[:0]
 			sum.Write(payload)
+			in.attReads += chunk.Size
 			in.progress(chunk.Size)
 		}
 		if err != nil {
@@ -248,6 +267,9 @@ func (in *inspection) checkAttachment(a attachment, owner func() string) error {
 // the id tree at leaf.
 func (in *inspection) owner(leaf, ptr int64) string {
 	name := "a document in the leaf at " + fmt.Sprint(leaf)
+	if len(in.rep.Damage) == MaxFindings {
+		return name // the finding is counted and not kept: the leaf is not read for it
+	}
 	in.findRevision(leaf, ptr, func(i info, r revision) {
 		name = fmt.Sprintf("document %s, revision %s", quote(i.id), r)
 	})

@@ -78,6 +78,9 @@ func (in *inspection) document(i info, leaf int64) error {
 	return nil
 }
 
+// maxListed bounds the revisions that are listed of all documents with conflicts.
+const maxListed = 1 << 18
+
 // conflicts counts a document's leaves beside the winner.
 func (in *inspection) conflicts(i info, live, dead int) {
 	d := in.rep.Documents
@@ -92,7 +95,7 @@ func (in *inspection) conflicts(i info, live, dead int) {
 		return
 	}
 	d.ConflictedDocs++
-	if len(in.rep.Conflicted) >= in.o.Conflicts {
+	if len(in.rep.Conflicted) >= in.o.Conflicts || in.listed >= maxListed {
 		return
 	}
 	var leaves []revision
@@ -109,6 +112,7 @@ func (in *inspection) conflicts(i info, live, dead int) {
 		}
 		return string(leaves[i].id) > string(leaves[j].id)
 	})
+	in.listed += len(leaves)
 	c := Conflicted{ID: string(i.id)}
 	for _, r := range leaves {
 		c.Revs = append(c.Revs, r.String())
@@ -171,25 +175,12 @@ func (in *inspection) purgeLeaf(n *btree.Node, ptr int64, bySeq bool) error {
 		tree, to = "purge_seq_tree", &in.purgesBySeq
 	}
 	for _, row := range n.Rows {
-		b := row.Value
-		err := tupleOf(&b, 3)
-		var rest []byte
-		if err == nil {
-			rest, err = etf.Skip(b)
-		}
+		uuid, seq, rest, err := readPurge(row, bySeq)
 		if err != nil {
 			in.rowDamage(tree, ptr, row, err)
 			continue
 		}
-		uuid, seq := row.Key, b[:len(b)-len(rest)]
-		if bySeq {
-			uuid, seq = seq, uuid
-		}
-		number, err := integer(seq)
-		if err != nil {
-			in.rowDamage(tree, ptr, row, err)
-			continue
-		}
+		number, _ := integer(seq) // it is one
 		in.keep(to, record{uint64(number), in.hash(uuid, rest), uint64(ptr)})
 		if bySeq {
 			in.lastPurge = max(in.lastPurge, number)

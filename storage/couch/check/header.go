@@ -9,6 +9,9 @@ import (
 	"scanode/storage/couch/btree"
 )
 
+// maxViews is the most views a file may have: each has a place in the report.
+const maxViews = 1 << 14
+
 // treeKind says what the rows of a tree are.
 type treeKind uint8
 
@@ -165,7 +168,10 @@ func readDatabase(fields [][]byte) (anatomy, []error) {
 		}
 	}
 	a.updateSeq = r.integer("update_seq", field(dbUpdateSeq, undefined))
-	a.compacted = r.integer("compacted_seq", field(dbCompacted, zero))
+	// CouchDB's very first header of a database has none.
+	if c := field(dbCompacted, zero); !isAtom(c, "undefined") {
+		a.compacted = r.integer("compacted_seq", c)
+	}
 	r.root(&a, "id_tree", idTree, field(dbIDTree, undefined))
 	r.root(&a, "seq_tree", seqTree, field(dbSeqTree, undefined))
 	r.root(&a, "local_tree", localTree, field(dbLocalTree, undefined))
@@ -209,6 +215,10 @@ func readView(sig, term []byte) (anatomy, []error) {
 	states, err := list(fields[len(fields)-1])
 	if err != nil {
 		r.failed("views", err)
+	}
+	if len(states) > maxViews {
+		r.errs = append(r.errs, shape("header: %d views, limit %d", len(states), maxViews))
+		return a, r.errs
 	}
 	for _, s := range states {
 		r.root(&a, "view_tree", viewTree, viewState(s))

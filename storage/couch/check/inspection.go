@@ -36,6 +36,8 @@ type Options struct {
 	Progress func(phase string, done, total int64)
 }
 
+var errNotRegular = errors.New("not a regular file")
+
 // DefaultSortRecords makes sorts of 24 MiB.
 const DefaultSortRecords = 1 << 20
 
@@ -60,12 +62,15 @@ type inspection struct {
 	purges, purgesBySeq spill
 	lastPurge           int64
 
+	// Bytes read of nodes by all walks, of bodies, and of attachments: see maxReads and maxReadsAgain.
+	walked, bodyReads, attReads int64
+
 	payload []byte
 	checked map[int64]struct{} // attachments that were read
 	failed  error              // of a spill
 
-	logBytes int64 // behind the header of a store
-
+	logBytes   int64                                // behind the header of a store
+	listed     int                                  // revisions of documents with conflicts
 	saving     bool                                 // nobody asks for extents
 	orphanLeaf func(n *btree.Node, ptr int64) error // if not nil, takes leaves to which nothing leads
 
@@ -87,6 +92,10 @@ func File(fsys vfs.FS, name string, o Options) (*Report, error) {
 }
 
 func open(fsys vfs.FS, name string, o Options) (*inspection, error) {
+	// A pipe would be waited for, and a device does not say where it ends.
+	if info, err := fsys.Stat(name); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil, &file.Error{Name: name, Offset: -1, Err: errNotRegular}
+	}
 	f, err := file.OpenReadOnly(fsys, name, file.Options{})
 	if err != nil {
 		return nil, err
@@ -304,7 +313,10 @@ func (in *inspection) checkTerms() error {
 		if err == nil {
 			err = in.takeTerm(c.name, plain)
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, etf.ErrLimit):
+			in.rep.note(Finding{Text: c.name + ": nested too deeply to be shown", Offset: c.ptr})
+		case err != nil:
 			in.rep.damage(Finding{Text: c.name + ": " + reason(err), Offset: c.ptr})
 		}
 	}
@@ -327,7 +339,7 @@ func (in *inspection) readTerm(ptr int64) ([]byte, error) {
 
 // takeTerm puts what is shown of a term into the report.
 func (in *inspection) takeTerm(name string, plain []byte) error {
-	rest, err := etf.Skip(plain[1:])
+	rest, err := skip(plain[1:])
 	if err != nil || len(rest) > 0 {
 		return shape("not one whole term")
 	}

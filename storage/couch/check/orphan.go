@@ -284,7 +284,7 @@ func (o *orphans) classify(pos int64) (use, error) {
 	if info.Summed {
 		return useUnknown, nil
 	}
-	if rest, err := etf.Skip(plain[1:]); err == nil && len(rest) == 0 || errors.Is(err, etf.ErrLimit) {
+	if rest, err := skip(plain[1:]); err == nil && len(rest) == 0 {
 		return orphanTerm, nil
 	}
 	return useUnknown, nil

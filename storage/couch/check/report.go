@@ -208,6 +208,14 @@ func (f Finding) String() string {
 func (r *Report) damage(f Finding) { add(&r.Damage, &r.DamageCount, f) }
 func (r *Report) note(f Finding)   { add(&r.Notes, &r.NotesCount, f) }
 
+// incomplete is damage that ends a check early. It is kept in any case: nobody may take the
+// report for that of the whole file.
+func (r *Report) incomplete(f Finding) {
+	if r.damage(f); r.DamageCount > MaxFindings {
+		r.Damage[MaxFindings-1] = f
+	}
+}
+
 func add(list *[]Finding, count *int, f Finding) {
 	if *count++; len(*list) < MaxFindings {
 		*list = append(*list, f)

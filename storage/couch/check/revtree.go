@@ -82,7 +82,7 @@ func node(b []byte, r *revision) (children int, rest []byte, err error) {
 	if err := tupleOf(&b, 3); err != nil {
 		return 0, nil, err
 	}
-	if rest, err = etf.Skip(b); err != nil {
+	if rest, err = skip(b); err != nil {
 		return 0, nil, err
 	}
 	r.term = b[:len(b)-len(rest)]
@@ -90,7 +90,7 @@ func node(b []byte, r *revision) (children int, rest []byte, err error) {
 		r.id = []byte(text(r.term))
 	}
 	b = rest
-	if rest, err = etf.Skip(b); err != nil {
+	if rest, err = skip(b); err != nil {
 		return 0, nil, err
 	}
 	if err := r.value(b[:len(b)-len(rest)]); err != nil {
@@ -174,7 +174,7 @@ func readInfo(key, value []byte, bySeq bool) (i info, err error) {
 		return i, err
 	}
 	first := b
-	if b, err = etf.Skip(b); err != nil {
+	if b, err = skip(b); err != nil {
 		return i, err
 	}
 	first = first[:len(first)-len(b)]
@@ -192,11 +192,11 @@ func readInfo(key, value []byte, bySeq bool) (i info, err error) {
 	if i.deleted, err = flag(b); err != nil {
 		return i, err
 	}
-	if b, err = etf.Skip(b); err != nil {
+	if b, err = skip(b); err != nil {
 		return i, err
 	}
 	i.sizes = b
-	if b, err = etf.Skip(b); err != nil {
+	if b, err = skip(b); err != nil {
 		return i, err
 	}
 	i.sizes = i.sizes[:len(i.sizes)-len(b)]

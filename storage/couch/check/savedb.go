@@ -196,7 +196,7 @@ func (s *salvage) fromSeqTree(ids *filler, broken bool) error {
 		if m.left != nil {
 			continue
 		}
-		i, ok, err := infoBySeq(s.in.f, int64(r.c), int64(r.a), true)
+		i, ok, err := s.in.infoAt(s.in.f, int64(r.c), int64(r.a), true, nil)
 		if err != nil {
 			return err
 		}
@@ -220,15 +220,17 @@ func (s *salvage) saveNew(ids *filler, i info, leaf int64) error {
 	return err
 }
 
-// infoBySeq returns the document of this sequence in the leaf at ptr of f, which is of
-// the id tree, or with bySeq of the seq tree.
-func infoBySeq(f *file.File, ptr, seq int64, bySeq bool) (info, bool, error) {
+// infoAt returns the document of this sequence in the leaf at ptr of f, which is of
+// the id tree, or with bySeq of the seq tree. With hash it must have the id with that
+// hash as well.
+func (in *inspection) infoAt(f *file.File, ptr, seq int64, bySeq bool, hash *uint64) (info, bool, error) {
 	var n btree.Node
 	if err := n.Read(f, ptr, maxNodeBytes); err != nil {
 		return info{}, false, err
 	}
 	for _, row := range n.Rows {
-		if i, err := readInfo(row.Key, row.Value, bySeq); err == nil && i.seq == seq {
+		i, err := readInfo(row.Key, row.Value, bySeq)
+		if err == nil && i.seq == seq && (hash == nil || in.hash(i.id) == *hash) {
 			return i, true, nil
 		}
 	}
@@ -253,7 +255,7 @@ func (s *salvage) seqTree(ids *filler) error {
 				return err
 			}
 			newest = max(newest, i.seq)
-			if err := bySeq.add(record{a: uint64(i.seq), c: uint64(v.Ptr)}); err != nil {
+			if err := bySeq.add(record{uint64(i.seq), s.in.hash(i.id), uint64(v.Ptr)}); err != nil {
 				return err
 			}
 		}
@@ -263,29 +265,56 @@ func (s *salvage) seqTree(ids *filler) error {
 		return err
 	}
 	seqs := &filler{t: s.tree(btree.Count{})}
-	last := record{a: ^uint64(0)}
+	last := ^uint64(0)
+	var again []info // documents of a sequence that another one has: only damage makes that
 	for r, err := range bySeq.sorted() {
 		if err != nil {
 			return err
 		}
-		if r.a == last.a {
-			// Two documents of one sequence: only damage makes that.
-			return s.refuse("two documents have sequence %d", r.a)
-		}
-		last = r
-		i, ok, err := infoBySeq(s.out, int64(r.c), int64(r.a), false)
+		i, ok, err := s.in.infoAt(s.out, int64(r.c), int64(r.a), false, &r.b)
 		if err != nil || !ok {
 			return errors.Join(err, s.refuse("sequence %d is gone", r.a))
 		}
-		value := etf.AppendBinary(etf.AppendTupleHeader(nil, 4), i.id)
-		if err := seqs.add(etf.AppendInt64(nil, i.seq), append(value, i.same...)); err != nil {
+		if r.a == last {
+			if len(again) == maxAgain {
+				return s.refuse("more than %d documents have the sequences of others", maxAgain)
+			}
+			again = append(again, i)
+			continue
+		}
+		last = r.a
+		if err := seqs.addInfo(i); err != nil {
 			return err
 		}
+	}
+	for _, i := range again {
+		s.in.rep.damage(Finding{Text: fmt.Sprintf("document %s has sequence %d, and so has another one; it got a new one", quote(i.id), i.seq), Offset: -1})
+		newest++
+		i.seq = newest
+		if err := seqs.addInfo(i); err != nil {
+			return err
+		}
+		row := etf.AppendInt64(etf.AppendTupleHeader(nil, 4), i.seq)
+		if err := ids.add(etf.AppendBinary(nil, i.id), append(row, i.same...)); err != nil {
+			return err
+		}
+	}
+	if err := ids.flush(); err != nil {
+		return err
 	}
 	s.header[dbIDTree] = ids.t.Root().Append(nil)
 	s.header[dbUpdateSeq] = etf.AppendInt64(nil, newest)
 	s.header[dbSeqTree], err = seqs.root()
 	return err
+}
+
+// maxAgain bounds the documents that get new sequences since others have theirs.
+const maxAgain = 1000
+
+// addInfo adds a document to a seq tree.
+func (f *filler) addInfo(i info) error {
+	value := etf.AppendBinary(etf.AppendTupleHeader(nil, 4), i.id)
+	return f.add(etf.AppendInt64(nil, i.seq), append(value, i.same...))
 }
 
 func (s *salvage) localDocs() (err error) {
@@ -301,65 +330,6 @@ func (s *salvage) localDocs() (err error) {
 	return err
 }
 
-// purges copies what either of the trees of purges has into both.
-func (s *salvage) purges() error {
-	if s.in.a.version <= 6 {
-		return nil // a number and a list
-	}
-	byUUID, bySeq := &filler{t: s.tree(btree.Count{})}, &filler{t: s.tree(btree.Count{})}
-	for _, kind := range []treeKind{purgeSeqTree, purgeTree} {
-		r, ok := s.root(kind)
-		if !ok {
-			continue
-		}
-		_, err := s.in.walk(r, func(n *btree.Node, p btree.Pointer) error {
-			for _, row := range n.Rows {
-				if err := s.purge(byUUID, bySeq, row, kind == purgeSeqTree); err != nil {
-					return err
-				}
-			}
-			return s.in.purgeLeaf(n, p.Ptr, kind == purgeSeqTree)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	// Where they differ, the purge tree was the last to be copied.
-	if err := s.in.compare("purge_tree", "purge_seq_tree", "purge sequence", &s.in.purges, &s.in.purgesBySeq); err != nil {
-		return err
-	}
-	var err error
-	if s.header[dbPurgeTree], err = byUUID.root(); err != nil {
-		return err
-	}
-	s.header[dbPurgeSeqTree], err = bySeq.root()
-	return err
-}
-
-// purge copies one row of a tree of purges into both; purgeLeaf says what is wrong
-// with it if it cannot be read.
-func (s *salvage) purge(byUUID, bySeq *filler, row btree.Row, ofSeqTree bool) error {
-	b := row.Value
-	if tupleOf(&b, 3) != nil {
-		return nil
-	}
-	rest, err := etf.Skip(b)
-	if err != nil {
-		return nil
-	}
-	uuid, seq := row.Key, b[:len(b)-len(rest)]
-	if ofSeqTree {
-		uuid, seq = seq, uuid
-	}
-	if _, err := integer(seq); err != nil {
-		return nil
-	}
-	join := func(first []byte) []byte {
-		return append(append(etf.AppendTupleHeader(nil, 3), first...), rest...)
-	}
-	return errors.Join(byUUID.add(uuid, join(seq)), bySeq.add(seq, join(uuid)))
-}
-
 // terms copies the chunks that the header itself leads to.
 func (s *salvage) terms() error {
 	places := map[string]int{"purged_docs": dbPurgeSeqTree, "time_seq": dbTimeSeq, "security": dbSecurity, "props": dbProps}
@@ -369,7 +339,7 @@ func (s *salvage) terms() error {
 		plain, err := s.in.readTerm(c.ptr)
 		if err == nil {
 			var rest []byte
-			if rest, err = etf.Skip(plain[1:]); err == nil && len(rest) > 0 {
+			if rest, err = skip(plain[1:]); err == nil && len(rest) > 0 {
 				err = shape("not one whole term")
 			}
 		}

@@ -72,6 +72,9 @@ func (s *salvage) revisions(i info) ([]savedRev, error) {
 			saved.parent = path[r.depth-1]
 		}
 		revs = append(revs, saved)
+		if r.body && r.seq > i.seq {
+			return shape("a revision of sequence %d, its own is %d", r.seq, i.seq)
+		}
 		return nil
 	})
 	if err != nil {
@@ -100,7 +103,11 @@ func (s *salvage) revisions(i info) ([]savedRev, error) {
 
 // body copies the body of a revision, and its attachments.
 func (s *salvage) body(i info, r *savedRev, done map[int64]*savedAtt) error {
+	if s.in.bodyReads > maxReadsAgain*s.in.f.Size() {
+		return shape("the bodies have more bytes than the file, many times over")
+	}
 	payload, info, err := s.in.f.ReadChunk(nil, r.ptr)
+	s.in.bodyReads += min(info.Size, s.in.f.Size())
 	if err != nil {
 		return err
 	}
@@ -198,6 +205,10 @@ func (s *salvage) attachment(i info, r *savedRev, a attachment, done map[int64]*
 	pieces := etf.AppendListHeader(nil, len(a.pieces))
 	var lost error
 	for _, p := range a.pieces {
+		if s.in.attReads > maxReadsAgain*s.in.f.Size() {
+			lost = shape("the attachments have more bytes than the file, many times over")
+			break
+		}
 		payload, info, err := s.in.f.ReadChunk(s.in.payload[:0], p.ptr)
 		s.in.payload = payload[:0]
 		if err == nil && (info.Summed || p.length >= 0 && int64(len(payload)) != p.length) {
@@ -210,6 +221,7 @@ func (s *salvage) attachment(i info, r *savedRev, a attachment, done map[int64]*
 			lost = err
 			break
 		}
+		s.in.attReads += info.Size
 		s.in.progress(info.Size)
 		sum.Write(payload)
 		c, err := s.out.Append([][]byte{payload})

@@ -53,7 +53,7 @@ func (s *salvage) fromOrphans(ids *filler) error {
 			continue
 		}
 		leaf := int64(r.c >> 1)
-		i, ok, err := infoBySeq(s.in.f, leaf, int64(^r.b), r.c&1 == 1)
+		i, ok, err := s.in.infoAt(s.in.f, leaf, int64(^r.b), r.c&1 == 1, &r.a)
 		if err != nil {
 			return err
 		}

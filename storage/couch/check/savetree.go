@@ -24,7 +24,7 @@ func (s *salvage) view() error {
 	damagedIDs := false
 	for _, r := range s.in.a.roots {
 		damage := s.in.rep.DamageCount
-		t, err := s.copyTree(r)
+		t, err := s.copyTree(r, s.rowsOfView(r.kind, len(views)))
 		if err != nil {
 			return err
 		}
@@ -35,7 +35,11 @@ func (s *salvage) view() error {
 			damagedIDs = s.in.rep.DamageCount > damage
 		}
 	}
-	if damagedIDs {
+	damage := s.in.rep.DamageCount
+	if err := s.in.crossCheck(); err != nil {
+		return err
+	}
+	if damagedIDs || s.in.rep.DamageCount > damage {
 		t, err := s.idsOfViews(views)
 		if err != nil {
 			return err
@@ -58,6 +62,14 @@ func (s *salvage) view() error {
 		s.header[0] = etf.AppendBinary(nil, make([]byte, 16))
 	}
 	return s.commit()
+}
+
+// rowsOfView takes the leaves of a tree of a view, for crossCheck.
+func (s *salvage) rowsOfView(kind treeKind, view int) func(n *btree.Node, ptr int64) error {
+	if kind == viewIDTree {
+		return func(n *btree.Node, ptr int64) error { return s.in.viewIDLeaf(n, btree.Pointer{Ptr: ptr}) }
+	}
+	return func(n *btree.Node, ptr int64) error { return s.in.viewLeaf(n, ptr, view) }
 }
 
 func appendTuple(fields [][]byte) []byte {
@@ -93,7 +105,7 @@ func (s *salvage) trees() error {
 		if _, err := btree.ParsePointer(f); err != nil {
 			continue
 		}
-		t, err := s.copyTree(s.in.a.roots[n])
+		t, err := s.copyTree(s.in.a.roots[n], nil)
 		if err != nil {
 			return err
 		}
@@ -106,11 +118,16 @@ func (s *salvage) trees() error {
 	return s.commit()
 }
 
-// copyTree copies what can be read of a tree.
-func (s *salvage) copyTree(r root) (btree.Tree, error) {
+// copyTree copies what can be read of a tree. leaf, if not nil, is shown each leaf.
+func (s *salvage) copyTree(r root, leaf func(n *btree.Node, ptr int64) error) (btree.Tree, error) {
 	g := newGuess(r.kind)
 	damage := s.in.rep.DamageCount
 	t, err := s.in.walk(r, func(n *btree.Node, p btree.Pointer) error {
+		if leaf != nil {
+			if err := leaf(n, p.Ptr); err != nil {
+				return err
+			}
+		}
 		return g.leaf(n, p.Reduction)
 	})
 	if err != nil {
@@ -210,7 +227,7 @@ func (s *salvage) idsOfViews(views []btree.Tree) (btree.Tree, error) {
 // countTerms returns how many terms b is.
 func countTerms(b []byte) (n int, err error) {
 	for ; len(b) > 0; n++ {
-		if b, err = etf.Skip(b); err != nil {
+		if b, err = skip(b); err != nil {
 			return 0, err
 		}
 	}

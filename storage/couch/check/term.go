@@ -6,6 +6,7 @@ import (
 
 	"scanode/etf"
 	"scanode/etf/etftext"
+	"scanode/storage/couch/btree"
 )
 
 // errShape: a term is not what is expected at its place.
@@ -13,6 +14,15 @@ var errShape = errors.New("unexpected term")
 
 func shape(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errShape, fmt.Sprintf(format, args...))
+}
+
+// skip is etf.Skip, and goes on where that finds a term nested too deep: three levels for
+// each of a JSON object's are soon more than its limit.
+func skip(b []byte) (rest []byte, err error) {
+	if rest, err = etf.Skip(b); errors.Is(err, etf.ErrLimit) {
+		return btree.SkipTerm(b)
+	}
+	return rest, err
 }
 
 // maxElements is the most elements of a tuple or list that elements returns.
@@ -49,7 +59,7 @@ func list(term []byte) ([][]byte, error) {
 func elements(b []byte, n int) ([][]byte, error) {
 	var out [][]byte
 	for range n {
-		rest, err := etf.Skip(b)
+		rest, err := skip(b)
 		if err != nil {
 			return nil, err
 		}
