@@ -328,38 +328,7 @@ func TestWriteFaults(t *testing.T) {
 						}
 						return nil
 					})
-					acked, unsure := 0, 0
-					for i := range 10 {
-						err := s.Apply(batchOf(i), i%2 == 0)
-						switch {
-						case err == nil && unsure == 0:
-							if i%2 == 0 {
-								acked = i + 1
-							}
-							continue
-						case err == nil:
-							t.Fatalf("step %d: a batch was taken by a store that has failed", at)
-						case unsure == 0 && (!errors.Is(err, storage.ErrUnknown) || !errors.Is(err, failure)),
-							unsure > 0 && (errors.Is(err, storage.ErrUnknown) || !errors.Is(err, storage.ErrParked)):
-							t.Fatalf("step %d: %v", at, err)
-						}
-						if unsure++; unsure > 1 {
-							continue
-						}
-						if _, err := s.Get(nil, []byte("last")); !errors.Is(err, storage.ErrParked) {
-							t.Fatalf("step %d: get: %v", at, err)
-						}
-						if st, err := s.Stats(); err != nil || !st.Parked {
-							t.Fatalf("step %d: %+v, %v", at, st, err)
-						}
-						if _, err := s.Snapshot(); !errors.Is(err, storage.ErrParked) {
-							t.Fatalf("step %d: snapshot: %v", at, err)
-						}
-					}
-					err := s.Close()
-					if unsure > 0 && err != nil {
-						t.Fatalf("step %d: close: %v", at, err)
-					}
+					acked := writeUntilParked(t, s, at, failure)
 					steps.set(nil)
 					reached := n > at
 					s = openIn(t, mem)
@@ -385,6 +354,43 @@ func TestWriteFaults(t *testing.T) {
 			})
 		}
 	}
+}
+
+// writeUntilParked writes ten batches, every second one synced, to a store whose disk fails
+// at some time, and closes it. It returns how many batches were acknowledged as synced.
+func writeUntilParked(t *testing.T, s *store, at int, failure error) (acked int) {
+	unsure := 0
+	for i := range 10 {
+		err := s.Apply(batchOf(i), i%2 == 0)
+		switch {
+		case err == nil && unsure == 0:
+			if i%2 == 0 {
+				acked = i + 1
+			}
+			continue
+		case err == nil:
+			t.Fatalf("step %d: a batch was taken by a store that has failed", at)
+		case unsure == 0 && (!errors.Is(err, storage.ErrUnknown) || !errors.Is(err, failure)),
+			unsure > 0 && (errors.Is(err, storage.ErrUnknown) || !errors.Is(err, storage.ErrParked)):
+			t.Fatalf("step %d: %v", at, err)
+		}
+		if unsure++; unsure > 1 {
+			continue
+		}
+		if _, err := s.Get(nil, []byte("last")); !errors.Is(err, storage.ErrParked) {
+			t.Fatalf("step %d: get: %v", at, err)
+		}
+		if st, err := s.Stats(); err != nil || !st.Parked {
+			t.Fatalf("step %d: %+v, %v", at, st, err)
+		}
+		if _, err := s.Snapshot(); !errors.Is(err, storage.ErrParked) {
+			t.Fatalf("step %d: snapshot: %v", at, err)
+		}
+	}
+	if err := s.Close(); unsure > 0 && err != nil {
+		t.Fatalf("step %d: close: %v", at, err)
+	}
+	return acked
 }
 
 // TestGroup: batches that come at the same time share their syncs, and each writer finds

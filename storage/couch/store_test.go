@@ -87,7 +87,7 @@ func inMemoryEnv(fs *vfs.MemFS, options map[string]any) storetest.Env {
 
 func TestStoreOnDisk(t *testing.T) {
 	t.Parallel()
-	for _, mode := range slices.Sorted(maps.Keys(modes)) {
+	for _, mode := range []string{"log", "header, compacting"} {
 		t.Run(mode, func(t *testing.T) {
 			storetest.Run(t, func(t testing.TB) storetest.Env { return onDisk(t, modes[mode]) })
 		})
