@@ -45,6 +45,7 @@ func cell(c any) string {
 func (t *table) print(w io.Writer) {
 	fmt.Fprintf(w, "| %s |\n|%s\n", strings.Join(t.columns, " | "), strings.Repeat("---|", len(t.columns)))
 	for _, row := range t.rows {
+		row = append(row, make([]string, len(t.columns)-len(row))...)
 		fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | "))
 	}
 	fmt.Fprintln(w)
