@@ -97,7 +97,7 @@ func (s *Store) replayRecords(l *logRows, r *records, newest bool) error {
 }
 
 func (s *Store) endOfLog(r *records, bad []*Damage, newest bool) error {
-	if len(bad) > 0 && newest {
+	if len(bad) > 0 && newest && !r.followed {
 		s.info.Torn = append(s.info.Torn, bad[0].Error())
 		return nil
 	}

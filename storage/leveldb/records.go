@@ -45,6 +45,9 @@ type records struct {
 
 	torn   bool // the file ends within a record, as after a crash
 	tornAt int64
+	// followed says that behind damage in the last block there are bytes which were
+	// written whole: so the damage is not where writing was cut short.
+	followed bool
 }
 
 func newRecords(file string, in io.Reader) *records {
@@ -121,16 +124,18 @@ func (r *records) fragment() (kind byte, data []byte, at int64, err error) {
 			// LevelDB took files to be mapped, once, and they ended in zeros.
 			r.drop(len(r.block))
 			continue
-		case size > len(r.block) && r.short:
+		case size > len(r.block) && r.short && !r.wholeBehind():
 			r.torn, r.tornAt = true, at
 			return 0, nil, 0, io.EOF
 		case size > len(r.block):
+			r.followed = r.followed || r.short
 			r.drop(len(r.block))
 			return 0, nil, 0, damage(r.file, at, "a record of %d bytes leaves its block", size)
 		}
 		data = r.block[fragmentHeader:size:size]
 		if binary.LittleEndian.Uint32(r.block) != checksum(r.block[6:7], data) {
 			// The length may be what is wrong, so nothing behind it is believed.
+			r.followed = r.followed || r.short && r.wholeBehind()
 			r.drop(len(r.block))
 			return 0, nil, 0, damage(r.file, at, "the checksum of a record is wrong")
 		}
@@ -140,6 +145,26 @@ func (r *records) fragment() (kind byte, data []byte, at int64, err error) {
 		}
 		return kind, data, at, nil
 	}
+}
+
+// wholeBehind says whether a fragment with bytes and the right checksum begins anywhere
+// in the rest of the block, behind its first byte.
+//
+// Differs from LevelDB: that takes a length which leaves the last block for the end of
+// the file, whatever comes behind it, so one bad bit in an edit of the manifest takes all
+// edits after it away, and brings tables back that are no more.
+func (r *records) wholeBehind() bool {
+	for at := 1; at+fragmentHeader < len(r.block); at++ {
+		b := r.block[at:]
+		n := int(binary.LittleEndian.Uint16(b[4:]))
+		if b[6] < fragmentFull || b[6] > fragmentLast || n == 0 || fragmentHeader+n > len(b) {
+			continue
+		}
+		if binary.LittleEndian.Uint32(b) == checksum(b[6:7], b[fragmentHeader:fragmentHeader+n]) {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *records) drop(n int) {
