@@ -95,7 +95,7 @@ type writtenIter interface {
 
 func exportRows(out io.Writer, store storage.Store, engine string) (sum dump.Sum, err error) {
 	buffered := bufio.NewWriterSize(out, streamBuffer)
-	w, err := dump.NewWriter(buffered, etf.Map{{Key: etf.Atom("engine"), Value: []byte(engine)}})
+	w, err := dump.NewWriter(buffered, etf.Map{{Key: []byte("engine"), Value: []byte(engine)}})
 	if err != nil {
 		return sum, err
 	}

@@ -80,6 +80,7 @@ type origin interface {
 	transfer.Source
 	name() string               // by which another run knows it again
 	progress() (done, of int64) // in bytes, for people
+	dirs() []string             // in which nothing may be written
 	report(r *importReport)
 	Close() error
 }
@@ -168,13 +169,13 @@ func bring(from origin, target string, f *importFlags, report *importReport, err
 	stop := stopSignals()
 	begun := time.Now()
 	result, err := transfer.Run(transfer.Config{
-		Source: &shown{origin: from, bar: bar}, Origin: from.name(), Target: target,
+		Source: &shown{origin: from, bar: bar}, Origin: from.name(), Target: target, Outside: from.dirs(),
 		Engine: engine, Name: engine.name, Options: options, Restart: f.restart,
 		SyncBytes: int64(f.syncMiB * (1 << 20)), Stop: stop,
 		Phase: bar.show,
 		Synced: func(sum dump.Sum) {
 			if f.verbose {
-				fmt.Fprintf(errOut, "scanode: durable: %d rows\n", sum.Rows)
+				fmt.Fprintf(errOut, "scanode: durable: %v\n", sum)
 			}
 		},
 		Resumed: func(since time.Time, sum dump.Sum) {

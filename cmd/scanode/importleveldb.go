@@ -14,6 +14,7 @@ import (
 type levelDB struct {
 	store   *leveldb.Store
 	rows    *leveldb.Rows
+	roots   []string
 	text    string
 	expiry  bool
 	now     uint64 // microseconds since 1970
@@ -31,7 +32,7 @@ func openLevelDB(dirs []string, f *importFlags, leftOut func(string)) (origin, e
 	if err != nil {
 		return nil, err
 	}
-	l := &levelDB{store: store, expiry: f.expiry, now: uint64(max(time.Now().UnixMicro(), 0))}
+	l := &levelDB{store: store, roots: dirs, expiry: f.expiry, now: uint64(max(time.Now().UnixMicro(), 0))}
 	if l.text, err = originName(dirs, store.Info()); err == nil {
 		l.rows, err = store.Rows()
 	}
@@ -89,6 +90,8 @@ func (l *levelDB) Written() uint64 { return l.rows.Written() }
 func (l *levelDB) Err() error      { return l.rows.Err() }
 func (l *levelDB) Skipped() int64  { return int64(l.store.Info().Skipped) }
 func (l *levelDB) name() string    { return l.text }
+
+func (l *levelDB) dirs() []string { return l.roots }
 
 func (l *levelDB) progress() (done, of int64) { return l.store.Done(), l.store.Info().TableBytes }
 

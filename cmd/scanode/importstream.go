@@ -40,6 +40,8 @@ func (s *stream) name() string   { return s.text }
 
 func (s *stream) progress() (done, of int64) { return s.Offset(), max(s.size, s.Offset()) }
 
+func (s *stream) dirs() []string { return nil }
+
 func (s *stream) report(*importReport) {}
 
 // Close closes the file.

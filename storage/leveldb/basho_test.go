@@ -195,3 +195,68 @@ func TestDeletedTables(t *testing.T) {
 		t.Errorf("%v, %+v, %v", got, info, err)
 	}
 }
+
+// TestBashoRecorded: testdata/basho, for tests of other packages, is what the writers
+// make of these entries.
+func TestBashoRecorded(t *testing.T) {
+	write := func(dir string) {
+		d := newBashoDir(t, dir, dir, 0, 2)
+		d.table(2, []entry{
+			{key: "deleted", value: "x", seq: 1, kind: 1},
+			{key: "expired", value: "1", seq: 2, kind: 3, time: 1500000000000000},
+			{key: "expires", value: "2", seq: 3, kind: 3, time: 1 << 62},
+			{key: "plain", value: "3", seq: 4, kind: 1},
+		})
+		d.log([]entry{{key: "deleted", seq: 5}, {key: "written", value: "4", seq: 6, kind: 2, time: 1500000000000000}})
+		d.finish(1)
+	}
+	recorded := filepath.Join("testdata", "basho")
+	if *updateRecorded {
+		if err := os.RemoveAll(recorded); err != nil {
+			t.Fatal(err)
+		}
+		write(recorded)
+	}
+	fresh := t.TempDir()
+	write(fresh)
+	for _, name := range []string{"CURRENT", "MANIFEST-000005", "000011.log", "sst_2/000010.sst"} {
+		got, err1 := os.ReadFile(filepath.Join(recorded, name))
+		want, err2 := os.ReadFile(filepath.Join(fresh, name))
+		if err := errors.Join(err1, err2); err != nil || string(got) != string(want) {
+			t.Errorf("%s is another, %v", name, err)
+		}
+	}
+}
+
+// TestAllocations: reading rows allocates by table, not by row.
+func TestAllocations(t *testing.T) {
+	entries, _ := ordered(20_000)
+	for compression := range byte(3) {
+		dir := t.TempDir()
+		d := newBashoDir(t, dir, dir, 0, compression)
+		d.table(2, entries[:10_000])
+		d.table(2, entries[10_000:])
+		d.table(1, entries[5_000:15_000])
+		d.finish(1)
+		allocated := testing.AllocsPerRun(1, func() {
+			s, err := Open([]string{dir}, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows, err := s.Rows()
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for rows.Next() {
+				n++
+			}
+			if err := errors.Join(rows.Err(), rows.Close(), s.Close()); err != nil || n != len(entries) {
+				t.Fatal(n, err)
+			}
+		})
+		if allocated > 500 {
+			t.Errorf("compression %d: %v allocations for 20,000 rows", compression, allocated)
+		}
+	}
+}

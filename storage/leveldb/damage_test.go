@@ -17,7 +17,7 @@ import (
 func ordered(n int) (entries []entry, rows map[string]string) {
 	rows = map[string]string{}
 	for i := range n {
-		e := entry{key: fmt.Sprintf("key%04d", i), value: fmt.Sprintf("value %d", i), seq: uint64(i + 1), kind: 1}
+		e := entry{key: fmt.Sprintf("key%05d", i), value: fmt.Sprintf("value %d", i), seq: uint64(i + 1), kind: 1}
 		entries = append(entries, e)
 		rows[e.key] = e.value
 	}

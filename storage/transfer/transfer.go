@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -31,8 +32,10 @@ type Config struct {
 	// Origin says which rows they are: where they come from and in which state that is.
 	// One transfer is gone on with by another only if theirs are the same.
 	Origin string
-	// Target is where the new store shall be: nothing, or an empty directory.
-	Target string
+	// Target is where the new store shall be: nothing, or an empty directory, and not
+	// in one of Outside, where rows come from.
+	Target  string
+	Outside []string
 	// Engine makes the store; Name is its name, Options are its options.
 	Engine  storage.Engine
 	Name    string
@@ -118,6 +121,11 @@ func (t *transfer) place() error {
 	if err := home.NotInside(vfs.Default, target); err != nil {
 		return err
 	}
+	for _, dir := range t.c.Outside {
+		if inside(target, dir) {
+			return fmt.Errorf("%s: the target lies in %s, which is only read", target, dir)
+		}
+	}
 	t.target, t.dir = target, target+suffix
 	names, err := os.ReadDir(target)
 	switch {
@@ -129,6 +137,27 @@ func (t *transfer) place() error {
 		return fmt.Errorf("%s: %w: the target must not exist, or be empty", target, storage.ErrExists)
 	}
 	return nil
+}
+
+// inside says whether path, which may not exist yet, is dir or lies in it, whatever
+// links lead there.
+func inside(path, dir string) bool {
+	want, err := os.Stat(dir)
+	if err != nil {
+		return false
+	}
+	for p := path; ; p = filepath.Dir(p) {
+		// Behind a link, what is above is above its target.
+		if real, err := filepath.EvalSymlinks(p); err == nil {
+			p = real
+		}
+		if info, err := os.Stat(p); err == nil && os.SameFile(info, want) {
+			return true
+		}
+		if p == filepath.Dir(p) {
+			return false
+		}
+	}
 }
 
 // renamed says whether the store was renamed already, and only cleaning up was left.
@@ -334,8 +363,9 @@ func (t *transfer) read() (sum dump.Sum, err error) {
 func (t *transfer) finish() error {
 	above := filepath.Dir(t.target)
 	if !t.renamed() {
-		if err := os.Rename(t.storeDir(), t.target); err != nil {
-			return err
+		// os.Rename does not replace an empty directory; the system does.
+		if err := syscall.Rename(t.storeDir(), t.target); err != nil {
+			return &os.LinkError{Op: "rename", Old: t.storeDir(), New: t.target, Err: err}
 		}
 	}
 	if err := home.SyncDir(vfs.Default, above); err != nil {
