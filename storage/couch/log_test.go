@@ -16,6 +16,7 @@ import (
 	"scanode/storage"
 	"scanode/storage/couch/btree"
 	"scanode/storage/couch/file"
+	"scanode/storage/home"
 )
 
 // FuzzRecord: what is read as a record is what appendRecord makes of its entries, and what
@@ -112,7 +113,9 @@ func withContents(t testing.TB, fs *vfs.MemFS, b []byte) *vfs.MemFS {
 	if _, err := f.Write(bytes.Clone(b)); err != nil {
 		t.Fatal(err)
 	}
-	f.Close()
+	if err := errors.Join(f.Sync(), f.Close(), home.SyncDir(clone, "/data")); err != nil {
+		t.Fatal(err)
+	}
 	return clone
 }
 
@@ -196,8 +199,16 @@ func TestPrefixes(t *testing.T) {
 					t.Fatalf("cut at %d: %d batches, want %d", cut, got, durable)
 				}
 				wantRows(t, s, batchRows(got))
-				if err := s.Close(); err != nil {
+				// What is written behind the cut is there after another loss of power.
+				if err := s.Apply(batchOf(got), true); err != nil {
 					t.Fatal(err)
+				}
+				again := openIn(t, s.engine.fs.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{}), "commit", mode)
+				wantRows(t, again, batchRows(got+1))
+				for _, s := range []*store{s, again} {
+					if err := s.Close(); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
 			if err := s.Close(); err != nil {

@@ -96,6 +96,9 @@ func TestBuilderIsDense(t *testing.T) {
 	if err != nil || sum.Depth > 3 || sum.Bytes > int64(data)*102/100 {
 		t.Fatalf("%d bytes of rows, %+v, %v", data, sum, err)
 	}
+	if _, err := tree.Verify(Check{}); !errors.Is(err, ErrLastKey) {
+		t.Fatalf("no key is shortened: %v", err)
+	}
 	written := b.t.chunks.(*file.File).Size()
 	if written > sum.Bytes+sum.Bytes/1000 {
 		t.Fatalf("%d bytes written for %d of the tree", written, sum.Bytes)
