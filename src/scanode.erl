@@ -258,8 +258,8 @@ get({scanode_db, Via, Id} = Db, Key, Timeout) when ?IS_DB(Via, Id) ->
 get(Db, Key, Timeout) ->
     erlang:error(badarg, [Db, Key, Timeout]).
 
-%% @doc Stores one value, not synced: what the program has acknowledged survives the end of the program (but for a crash of it before its buffers are
-%% written), not that of the machine. {@link write/3} can do more.
+%% @doc Stores one value, not synced: the program may keep it in its memory for up to five seconds (the engine couch as its options say) and loses it when
+%% it is killed in that time; then it is on the disk. {@link write/3} can do more.
 -spec put(db(), binary(), binary()) -> ok | {error, write_error()}.
 put(Db, Key, Value) ->
     write(Db, [{put, Key, Value}], #{}).

@@ -54,6 +54,7 @@ type store struct {
 	quit    chan struct{} // ends the idle ones
 	closing chan struct{} // closed when Close begins
 	tidying atomic.Bool   // see tidyBelow
+	pushing atomic.Bool   // a push is to come, see pushLater
 
 	mu        sync.Mutex
 	iters     int64                  // pebble iterators open
@@ -319,6 +320,9 @@ func (s *store) commit(b *pebble.Batch, sync bool) error {
 	select {
 	case err = <-c.done:
 	case <-s.parked:
+	}
+	if !sync {
+		s.pushLater() // not sooner: the push is to find it in the log
 	}
 	if cause := s.cause(); cause != nil {
 		return failedf("%w: %w", storage.ErrUnknown, cause)
