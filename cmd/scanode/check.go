@@ -125,7 +125,7 @@ func runCheck(out, errOut io.Writer, args []string, f checkFlags) error {
 			return err
 		}
 	}
-	if err := p.end(); err != nil {
+	if err := p.end(status == 0); err != nil {
 		return err
 	}
 	if status == 0 && p.sum.Damaged > 0 {
@@ -234,10 +234,11 @@ func (p *reports) print(r *check.Report) error {
 	return nil
 }
 
-func (p *reports) end() error {
+// end prints the summary. whole says that all was looked at that there is: then it is said
+// too that there was no file, for the directory may be the wrong one.
+func (p *reports) end(whole bool) error {
 	if !p.json {
-		// That there was no file is said too: the directory may be the wrong one.
-		if p.count != 1 {
+		if p.count > 1 || p.count == 0 && whole {
 			return p.sum.WriteText(p.out)
 		}
 		return nil

@@ -215,7 +215,7 @@ func TestCheckPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"check", pipe}, {"check", "/dev/zero"}, {"salvage", pipe, "out"}} {
-		if _, stderr, status := runProgram(t, t.TempDir(), args...); status != 2 || !strings.Contains(stderr, "not a regular file") {
+		if stdout, stderr, status := runProgram(t, t.TempDir(), args...); status != 2 || stdout != "" || !strings.Contains(stderr, "not a regular file") {
 			t.Errorf("%v: status %d, %s", args, status, stderr)
 		}
 	}
