@@ -46,6 +46,7 @@ test-go:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change: $$unformatted"; exit 1; fi
 	go vet ./...
 	CGO_ENABLED=1 go test -race -timeout 20m ./...
+	go test -run '^TestOwnBytes$$' ./storage/couch/btree
 	cd bench && go vet -mod=mod ./couch && go test -mod=mod ./couch
 
 # Compiles with warnings as errors, then xref, dialyzer, and the suites, which
