@@ -119,10 +119,10 @@ func said(r *Report) string {
 }
 
 // TestReadAgain: a file that leads to the same bytes again and again is not read for
-// ever, and nobody is told that it is fine. Without bounds each of these reads a
-// thousand times the file's size.
+// ever, and nobody is told that it is fine. Without bounds each of these reads more
+// than a hundred times the file's size.
 func TestReadAgain(t *testing.T) {
-	const times = 3000
+	const times = 400
 	big := make([]byte, 64<<10)
 	revision := func(n int, ptr int64) []byte { // {RevId, Value, []}
 		return enc(t, fmt.Sprintf(`{<<"%05d">>, {0, %d, 1, {1, 1}, []}, []}`, n, ptr))
@@ -264,18 +264,21 @@ func TestSalvageImpossibleSequence(t *testing.T) {
 	}
 }
 
-// TestSalvageViewKeys damages the documents' names in a view and its id tree, one at a
-// time. What is written agrees with itself, and where rows are wrong CouchDB will not
+// TestSalvageViewKeys damages every fifth of the documents' names in a view and its id
+// tree, one at a time. What is written agrees with itself, and where rows are wrong CouchDB will not
 // take it for the index.
 func TestSalvageViewKeys(t *testing.T) {
 	b := readVector(t, "view_none.view")
-	n := 0
+	all, n := 0, 0
 	for at := 0; ; {
 		i := bytes.Index(b[at:], []byte("k0000"))
 		if i < 0 {
 			break
 		}
 		at += i + 1
+		if all++; all%5 != 0 {
+			continue
+		}
 		mutant := bytes.Clone(b)
 		mutant[at+2] ^= 0x80
 		s, fs, err := salvageBytes(t, "view.view", mutant, SalvageOptions{})
@@ -291,7 +294,7 @@ func TestSalvageViewKeys(t *testing.T) {
 		}
 		n++
 	}
-	if n < 100 {
+	if n < 30 {
 		t.Errorf("%d mutants were saved", n)
 	}
 }
