@@ -21,9 +21,10 @@ import (
 //
 // Which tables count says the manifest. Without it all count that are there, also
 // those that a compaction has replaced. So that no row is lost then, a row that
-// was deleted may come back; see versions. The same happens when the deletion is in
-// a block that cannot be read, and an older version of a row may show in place of
-// a newer one that cannot be read.
+// was deleted may come back, see versions, and one that was replaced may be as it was
+// before: compactions take the sequence numbers of rows away, and then nothing tells
+// which of two tables is the newer. The same happens when the deletion, or the newer
+// version, is in a block that cannot be read.
 func (e *Engine) Repair(dir string) (storage.Repaired, error) {
 	dir = filepath.Clean(dir)
 	r := repair{e: e}
@@ -109,7 +110,7 @@ func (r *repair) survey() error {
 	live, least, err := r.manifest(was.manifest)
 	if err != nil {
 		r.guess, least = true, 0
-		r.lose(fmt.Sprintf("the manifest: %v; rows that were deleted lately may be back", err))
+		r.lose(fmt.Sprintf("the manifest: %v; rows that were deleted or replaced lately may be back as they were", err))
 		live = onDisk
 	}
 	for num := range live {

@@ -262,7 +262,9 @@ func TestRepairLog(t *testing.T) {
 }
 
 // TestRepairKeepsDeletions: deletions of rows and ranges hold in a repaired store,
-// wherever rows and deletions lie. The oracle is a map.
+// wherever rows and deletions lie. The oracle is a map. Without the manifest, tables
+// that a compaction has replaced count too, until they are removed: then no row is
+// lost, but it may be one of its older versions.
 func TestRepairKeepsDeletions(t *testing.T) {
 	_, rng := testSeed(t)
 	for range 8 {
@@ -270,11 +272,16 @@ func TestRepairKeepsDeletions(t *testing.T) {
 		e := engine(t, mem)
 		s := openIn(t, e, "/db")
 		want := map[string]string{}
+		versions := map[string]map[string]bool{}
 		for i := range 2000 {
 			k := fmt.Sprintf("%03d", rng.IntN(300))
 			switch n := rng.IntN(100); {
 			case n < 60:
 				want[k] = fmt.Sprint(i)
+				if versions[k] == nil {
+					versions[k] = map[string]bool{}
+				}
+				versions[k][want[k]] = true
 				if err := s.Apply(put(k, want[k]), false); err != nil {
 					t.Fatal(err)
 				}
@@ -327,7 +334,8 @@ func TestRepairKeepsDeletions(t *testing.T) {
 			}
 			s := openIn(t, e, "/db")
 			for k, v := range want {
-				if got, err := s.Get(nil, []byte(k)); err != nil || string(got) != v {
+				got, err := s.Get(nil, []byte(k))
+				if err != nil || string(got) != v && !(lost && versions[k][string(got)]) {
 					t.Fatalf("manifest lost: %v: row %q is %q, %v, want %q", lost, k, got, err, v)
 				}
 			}
