@@ -36,6 +36,12 @@
 // all others. It never changes. Readers take the current one from an atomic pointer and
 // lock nothing; iterators and snapshots keep theirs, and the file it is in.
 //
+// # Compaction
+//
+// What is changed is appended, and what it was stays in the file as garbage. A compaction
+// builds a fresh file beside reads and writes and puts it into the place of the old one, see
+// compaction.go. All that the store holds of one file is a generation.
+//
 // # Bounds
 //
 // Memory: the cache of nodes (node_cache_size); the overlay (write_buffer_size, and what one
