@@ -205,13 +205,21 @@ func (s *shown) Next() bool {
 
 // importReport is what is printed at the end.
 type importReport struct {
-	From    string   `json:"from"`
-	Target  string   `json:"target,omitempty"`
-	Sum     dump.Sum `json:"rows"`
-	Skipped int64    `json:"skipped"`
-	Resumed bool     `json:"resumed"`
-	Seconds float64  `json:"seconds"`
-	Notes   []string `json:"notes"`
+	From    string
+	Target  string // empty: nothing was written
+	Sum     dump.Sum
+	Skipped int64
+	Resumed bool
+	Seconds float64
+	Notes   []string
+}
+
+// MarshalJSON has the hash of the rows as text: it is more than a number of JSON's.
+func (r *importReport) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]any{
+		"from": r.From, "target": r.Target, "rows": r.Sum.Rows, "key_bytes": r.Sum.KeyBytes, "value_bytes": r.Sum.ValueBytes,
+		"sum": r.Sum.Hash(), "skipped": r.Skipped, "resumed": r.Resumed, "seconds": r.Seconds, "notes": append([]string{}, r.Notes...),
+	})
 }
 
 func (r *importReport) print(out io.Writer, asJSON bool) error {

@@ -35,7 +35,10 @@ func (s *Sum) Add(key, value []byte) {
 // Bytes is the size of all keys and values.
 func (s Sum) Bytes() int64 { return s.KeyBytes + s.ValueBytes }
 
+// Hash is High and Low in hexadecimal.
+func (s Sum) Hash() string { return fmt.Sprintf("%016x%016x", s.High, s.Low) }
+
 // String shows all of it, the hash in hexadecimal.
 func (s Sum) String() string {
-	return fmt.Sprintf("%d rows, %d bytes of keys, %d of values, sum %016x%016x", s.Rows, s.KeyBytes, s.ValueBytes, s.High, s.Low)
+	return fmt.Sprintf("%d rows, %d bytes of keys, %d of values, sum %s", s.Rows, s.KeyBytes, s.ValueBytes, s.Hash())
 }

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -254,7 +255,7 @@ func (t *transfer) write() error {
 		if t.c.Source.SeekAfter(t.st.LastKey) {
 			r.sum = t.st.Sum
 		} else {
-			r.skipped, r.passed = 0, t.st.LastKey
+			r.skipped, r.passed = 0, bytes.Clone(t.st.LastKey) // apply overwrites LastKey
 		}
 	}
 	p := startPipe(r)
