@@ -27,9 +27,7 @@ type oneStore struct {
 func newOneStore(name string, memory memoryFlags) (oneStore, error) {
 	switch name {
 	case lsm.Name:
-		cfg := memory.engineConfig()
-		// What is imported is not read again soon, so the memory is for writing.
-		e := lsm.New(cfg)
+		e := lsm.New(memory.engineConfig())
 		return oneStore{Engine: e, name: name, end: e.Close}, nil
 	case couch.Name:
 		return oneStore{Engine: couch.New(couch.Config{}), name: name, end: func() {}}, nil

@@ -22,9 +22,8 @@ func exportCommand() *cobra.Command {
 		Short: "Write all rows of a store as a portable stream",
 		Long: `Write all rows of a store to a file, which must not exist, or to standard output. The
 stream (docs/stream.md) has checksums and counts; "scanode import" reads it, and Erlang
-programs can. The store must not be open elsewhere. Of rows that expire, those that have
-not expired by the limit they are opened with later are written, that is all, and with the
-times of their writing.
+programs can. The store must not be open elsewhere. Of a store whose rows expire all rows
+are written, with the times of their writing, whether they have expired or not.
 
 The exit status is 0 if all was written, 1 if the store is damaged, 2 if it could not be
 done. A stream that was cut short is refused by whoever reads it.`,
