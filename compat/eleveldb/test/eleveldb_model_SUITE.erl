@@ -1,4 +1,5 @@
-%% The module against a model of it, with random sequences of commands (prop_eleveldb); and a module that is wrong, which the same sequences must find out.
+%% The module against a model of it, with random sequences of commands whose processes take turns (prop_eleveldb), and with processes that run at the same time
+%% (own_keys); and a module that is wrong, which both must find out.
 %%
 %% The log has the seed. ELEVELDB_SEED=A,B,C begins with it again, ELEVELDB_SEQUENCES=N runs N sequences however long that takes.
 -module(eleveldb_model_SUITE).
@@ -7,15 +8,19 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([like_the_model/1, live_iterators_are_found_out/1]).
+-export([like_the_model/1, live_iterators_are_found_out/1, processes_at_once/1, live_iterators_at_once_are_found_out/1]).
 
 %% As many as this, unless they take longer than that.
 -define(SEQUENCES, 4000).
--define(SECONDS, 60).
+-define(SECONDS, 90).
+
+%% Of the processes that run at the same time.
+-define(PROCESSES, 8).
+-define(STEPS, 600).
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [like_the_model, live_iterators_are_found_out].
+all() -> [like_the_model, live_iterators_are_found_out, processes_at_once, live_iterators_at_once_are_found_out].
 
 init_per_suite(Config) ->
     {ok, _} = application:ensure_all_started(eleveldb),
@@ -38,7 +43,7 @@ like_the_model(Config) ->
     ct:pal("seed ~w", [Seed]),
     Checked = prop_eleveldb:check(eleveldb, #{root => eleveldb_test:dir(Config, ?FUNCTION_NAME), seed => Seed, count => Count, deadline => Deadline * 1000}),
     ct:pal("~p", [Checked]),
-    ?assertMatch({ok, _}, Checked).
+    ?assertMatch({ok, _, _}, Checked).
 
 %% An iterator that reads the store as it is now, and not as it was: the sequences find it, and those left of the one that did show it.
 live_iterators_are_found_out(Config) ->
@@ -52,6 +57,36 @@ live_iterators_are_found_out(Config) ->
     ?assert(lists:member(element(1, lists:last(Commands)), [move, do_fold])),
     ?assertMatch({failed, _}, prop_eleveldb:replay(live_iterators, #{root => Root ++ "-again", commands => Commands})),
     ok = prop_eleveldb:replay(eleveldb, #{root => Root ++ "-right", commands => Commands}).
+
+%% On one store, whose small write buffers are flushed and merged meanwhile.
+processes_at_once(Config) ->
+    ?assertEqual([ok], lists:usort(at_once(Config, eleveldb))).
+
+live_iterators_at_once_are_found_out(Config) ->
+    Outcomes = at_once(Config, live_iterators),
+    ?assertNotEqual([ok], lists:usort(Outcomes)).
+
+at_once(Config, Module) ->
+    Seed = seed(),
+    ct:pal("seed ~w", [Seed]),
+    {ok, Db} = Module:open(eleveldb_test:dir(Config, ?FUNCTION_NAME), [{create_if_missing, true}, {write_buffer_size, 65536}]),
+    Processes = [
+        spawn_monitor(fun() ->
+            _ = rand:seed(exsss, setelement(3, Seed, element(3, Seed) + Prefix)),
+            exit({run, own_keys:run(Module, Db, Prefix, ?STEPS)})
+        end)
+     || Prefix <- lists:seq(1, ?PROCESSES)
+    ],
+    Outcomes = [
+        receive
+            {'DOWN', Monitor, process, Pid, {run, Result}} -> Result;
+            {'DOWN', Monitor, process, Pid, Why} -> Why
+        end
+     || {Pid, Monitor} <- Processes
+    ],
+    _ = [ct:log("~P", [Outcome, 60]) || Outcome <- Outcomes, Outcome =/= ok],
+    ok = Module:close(Db),
+    Outcomes.
 
 seed() ->
     case os:getenv("ELEVELDB_SEED") of

@@ -37,7 +37,7 @@
 %% The property
 
 %% Runs up to `count' sequences made from `seed', a triple of integers, on stores below the directory `root', at most until `deadline' (in milliseconds of
-%% the monotonic clock). A sequence that fails is made shorter, while it still fails.
+%% the monotonic clock). Returns how many that were, and how often each command was done. A sequence that fails is made shorter, while it still fails.
 check(Module, #{root := Root, seed := Seed, count := Count, deadline := Deadline}) ->
     ok = prop_world:enter(Module, Root),
     try
@@ -47,14 +47,14 @@ check(Module, #{root := Root, seed := Seed, count := Count, deadline := Deadline
     end.
 
 checked(_, Done, Done, _) ->
-    {ok, Done};
+    {ok, Done, prop_world:ran()};
 checked({A, B, C} = Seed, Done, Count, Deadline) ->
     Commands = drawn(Seed),
     case outcome(Commands) of
         ok ->
             case erlang:monotonic_time(millisecond) < Deadline of
                 true -> checked({A, B, C + 1}, Done + 1, Count, Deadline);
-                false -> {ok, Done + 1}
+                false -> {ok, Done + 1, prop_world:ran()}
             end;
         {failed, Why} ->
             {Fewest, FewestWhy} = shorter(Commands, Why),
@@ -167,11 +167,11 @@ used(Free, #model{stores = Stores, iterators = Iterators} = Model) ->
         [{3, {open, P, oneof([a, b, b]), opening(), boolean()}}, {1, {destroy, P, oneof([a, b, b]), boolean()}}] ++
             [command_on(P, oneof(Open ++ Opened)) || Opened =/= []] ++
             [{8, over_open(P, oneof(Open))} || Open =/= []] ++
-            [{24, {move, P, oneof(Is), action()}} || Is =/= []] ++
+            [{40, {move, P, oneof(Is), action()}} || Is =/= []] ++
             [{2, {do_fold, P, oneof(Is), oneof([first, key()]), break()}} || Is =/= []] ++
             [{1, {iterator_close, P, oneof(Is)}} || Is =/= []] ++
             [{1, {move, P, oneof(maps:keys(Iterators)), action()}} || map_size(Iterators) > 0] ++
-            [{1, {stale, P, oneof(Old), oneof([get, put, fold, iterator])}} || Old =/= []]
+            [{4, {stale, P, oneof(Old), oneof([get, put, fold, iterator])}} || Old =/= []]
     ).
 
 opening() -> oneof([[{create_if_missing, true}], [{create_if_missing, true}], [], [{create_if_missing, true}, {error_if_exists, true}]]).

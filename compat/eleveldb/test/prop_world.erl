@@ -1,7 +1,7 @@
 %% Where the commands of prop_eleveldb are done: the module under test, the directories of two stores, three processes that take turns, and the handles.
 -module(prop_world).
 
--export([enter/2, leave/0, tidy/2, renew/0]).
+-export([enter/2, leave/0, tidy/2, renew/0, ran/0]).
 -export([run/1]).
 
 -define(PROCESSES, [1, 2, 3]).
@@ -126,13 +126,20 @@ in(P, Fun) -> ask(P, fun(To) -> {do, To, Fun} end).
 %% The commands
 
 %% What was returned or `{raised, Class, Reason}', in the words of the model, and the messages that it left.
-run({die, P}) ->
+run(Command) ->
+    _ = ets:update_counter(?MODULE, {ran, element(1, Command)}, 1, {{ran, element(1, Command)}, 0}),
+    ran(Command).
+
+%% How often each command was done.
+ran() -> lists:sort([{Name, Times} || [Name, Times] <- ets:match(?MODULE, {{ran, '$1'}, '$2'})]).
+
+ran({die, P}) ->
     ok = fired(P),
     ok = work(P),
     {died, []};
-run({resume, P}) ->
+ran({resume, P}) ->
     ask(P, fun(To) -> {go_on, To} end);
-run(Command) ->
+ran(Command) ->
     {Result, Messages} = in(element(2, Command), fun() -> done(Command) end),
     {named(Result), Messages}.
 
