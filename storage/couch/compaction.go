@@ -160,11 +160,8 @@ func (c *compaction) work() (err error) {
 	}
 	defer leave()
 	defer func() {
-		// One that fails is not tried again before the file has grown by a quarter.
 		if err != nil && c.gen != nil {
-			c.s.compactor.mu.Lock()
-			c.s.compactor.after = c.gen.file.Size() / 4 * 5
-			c.s.compactor.mu.Unlock()
+			c.fail(err)
 		}
 	}()
 	v := c.s.acquire()
@@ -190,6 +187,23 @@ func (c *compaction) work() (err error) {
 		swapped, err = c.swap()
 		return err
 	})
+}
+
+// fail cleans up after a compaction that has not come to its end. It is not tried again
+// before the file has grown by a quarter. What it has copied stays only when it was told to
+// end: else it would keep the room that the store lacks, or fail the next one by its damage.
+// While the store is parked the name may be that of either file, and is left alone.
+func (c *compaction) fail(err error) {
+	s := c.s
+	s.compactor.mu.Lock()
+	s.compactor.after = c.gen.file.Size() / 4 * 5
+	s.compactor.mu.Unlock()
+	if errors.Is(err, errQuit) || s.parkErr.Load() != nil {
+		return
+	}
+	if err := s.engine.fs.Remove(s.path(compactName)); err != nil && !isNotExist(err) {
+		s.logf(slog.LevelError, "what a compaction has copied stays: "+err.Error())
+	}
 }
 
 // begin opens the target: what an earlier compaction of this file has left, or a new one.

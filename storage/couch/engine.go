@@ -123,7 +123,13 @@ func (s *store) start(o storage.Options) error {
 	if err != nil {
 		return err
 	}
-	return s.startFile()
+	err = s.startFile()
+	if w := &s.writer; w.gen != nil && vfs.IsNoSpaceError(err) && e.fs.Remove(s.path(compactName)) == nil {
+		// What an interrupted compaction has copied took the room. It can be done again.
+		w.gen.release()
+		err = s.startFile()
+	}
+	return err
 }
 
 // startFile opens the file of s and brings back what is in its log.
