@@ -32,7 +32,7 @@ type writer struct {
 	unsynced bool        // some of them
 	buf      []byte      // records under way
 	payloads [][]byte
-	timer    flushTimer
+	timer    pushTimer
 
 	// For Stats, which does not lead.
 	commits, logSyncs    atomic.Int64 // since open
@@ -62,8 +62,11 @@ func (w *writer) apply(group []*request) error {
 		if err = w.log(group, first, sync); err == nil && w.logged >= w.s.set.logBatches {
 			err = w.flush()
 		}
+		if w.unsynced {
+			w.timer.arm(w.s, pushLogAfter)
+		}
 	case w.over.rows.Len() > 0:
-		w.timer.arm(w.s)
+		w.timer.arm(w.s, time.Duration(w.s.set.flushMillis)*time.Millisecond)
 	}
 	if err != nil {
 		return err
@@ -121,7 +124,15 @@ func (w *writer) log(group []*request, first int64, sync bool) error {
 	if cap(w.buf) > keepRecords {
 		w.buf = nil
 	}
-	if !sync || !w.unsynced {
+	if !sync {
+		return nil
+	}
+	return w.syncLog()
+}
+
+// syncLog makes what is in the log durable.
+func (w *writer) syncLog() error {
+	if !w.unsynced {
 		return nil
 	}
 	w.logSyncs.Add(1)
@@ -168,31 +179,43 @@ func (w *writer) commit(mayLog bool) error {
 	return nil
 }
 
-// flushTimer bounds how long a batch that nobody has asked to sync is in memory only.
-type flushTimer struct{ timer *time.Timer }
+// pushLogAfter is how long a batch in the log that nobody has asked to sync may be lost
+// with the power. The engine lsm has the same bound.
+const pushLogAfter = 5 * time.Second
 
-// arm starts the timer unless it runs.
-func (t *flushTimer) arm(s *store) {
-	if t.timer != nil {
+// push makes the batches durable that nobody has asked to sync. Its failure parks the store.
+func (s *store) push() {
+	if s.enter() != nil {
 		return
 	}
-	t.timer = time.AfterFunc(time.Duration(s.set.flushMillis)*time.Millisecond, func() {
-		if s.enter() != nil {
-			return
+	defer s.leave()
+	_ = s.alone(func() error {
+		w := &s.writer
+		w.timer.stop()
+		do := w.flush
+		if s.set.log {
+			do = w.syncLog
 		}
-		defer s.leave()
-		_ = s.alone(func() error {
-			if err := s.writer.flush(); err != nil {
-				s.park(err)
-				return err
-			}
-			s.writer.publish()
-			return nil
-		})
+		if err := do(); err != nil {
+			s.park(err)
+			return err
+		}
+		w.publish()
+		return nil
 	})
 }
 
-func (t *flushTimer) stop() {
+// pushTimer bounds how long a batch that nobody has asked to sync may be lost.
+type pushTimer struct{ timer *time.Timer }
+
+// arm starts the timer unless it runs.
+func (t *pushTimer) arm(s *store, after time.Duration) {
+	if t.timer == nil {
+		t.timer = time.AfterFunc(after, s.push)
+	}
+}
+
+func (t *pushTimer) stop() {
 	if t.timer != nil {
 		t.timer.Stop()
 		t.timer = nil
