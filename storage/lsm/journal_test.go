@@ -57,7 +57,7 @@ func cutShort(t *testing.T, run func(*Engine) error, at int, power bool, percent
 
 // eachCut calls f for power cuts and failures at the operations of a run: at each
 // of the last hundred, in which files are moved and removed, and at some before.
-func eachCut(t *testing.T, run func(*Engine) error, f func(what string, fs vfs.FS, whole bool)) {
+func eachCut(t *testing.T, run func(*Engine) error, f func(t *testing.T, fs vfs.FS, whole bool)) {
 	for _, c := range []struct {
 		power   bool
 		percent int
@@ -70,8 +70,11 @@ func eachCut(t *testing.T, run func(*Engine) error, f func(what string, fs vfs.F
 			if at < total-100 && at%9 != 0 {
 				continue
 			}
-			fs, n := cutShort(t, run, at, c.power, c.percent)
-			f(fmt.Sprintf("power=%v, %d %%, operation %d", c.power, c.percent, at), fs, n <= at)
+			// A test of its own: its engines end with it.
+			t.Run(fmt.Sprintf("power=%v/%d/operation=%d", c.power, c.percent, at), func(t *testing.T) {
+				fs, n := cutShort(t, run, at, c.power, c.percent)
+				f(t, fs, n <= at)
+			})
 		}
 	}
 }
@@ -80,26 +83,26 @@ func eachCut(t *testing.T, run func(*Engine) error, f func(what string, fs vfs.F
 // is there with all rows, or there is none.
 func TestDestroyCutShort(t *testing.T) {
 	t.Parallel()
-	eachCut(t, func(e *Engine) error { return e.Destroy("/a/db") }, func(what string, fs vfs.FS, whole bool) {
+	eachCut(t, func(e *Engine) error { return e.Destroy("/a/db") }, func(t *testing.T, fs vfs.FS, whole bool) {
 		e := engine(t, fs)
 		s, err := e.Open("/a/db", storage.Options{})
 		if errors.Is(err, storage.ErrMissing) {
 			s, err = e.Open("/a/db", storage.Options{CreateIfMissing: true, ErrorIfExists: true})
 		}
 		if err != nil {
-			t.Fatalf("%s: %v", what, err)
+			t.Fatal(err)
 		}
 		if n := len(allRows(t, s)); n != 0 && n != 60 || whole && n != 0 {
-			t.Fatalf("%s: %d rows", what, n)
+			t.Fatalf("%d rows", n)
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if err := e.Destroy("/a/db"); err != nil {
-			t.Fatalf("%s: destroy again: %v", what, err)
+			t.Fatalf("destroy again: %v", err)
 		}
 		if names, err := fs.List("/a/db"); err == nil {
-			t.Fatalf("%s: %q is left", what, names)
+			t.Fatalf("%q is left", names)
 		}
 	})
 }
@@ -108,21 +111,21 @@ func TestDestroyCutShort(t *testing.T) {
 // there.
 func TestRepairCutShort(t *testing.T) {
 	t.Parallel()
-	eachCut(t, func(e *Engine) error { _, err := e.Repair("/a/db"); return err }, func(what string, fs vfs.FS, _ bool) {
+	eachCut(t, func(e *Engine) error { _, err := e.Repair("/a/db"); return err }, func(t *testing.T, fs vfs.FS, _ bool) {
 		e := engine(t, fs)
 		for range 2 {
 			s, err := e.Open("/a/db", storage.Options{})
 			if err != nil {
-				t.Fatalf("%s: %v", what, err)
+				t.Fatal(err)
 			}
 			if n := len(allRows(t, s)); n != 60 {
-				t.Fatalf("%s: %d rows", what, n)
+				t.Fatalf("%d rows", n)
 			}
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := e.Repair("/a/db"); err != nil {
-				t.Fatalf("%s: repair again: %v", what, err)
+				t.Fatalf("repair again: %v", err)
 			}
 		}
 	})
