@@ -20,6 +20,7 @@ type compactor struct {
 	idle    *sync.Cond // a call into a database has ended
 	running int
 	missed  bool // a database was refused since the last round of grants
+	held    bool // that round passed over a store that must not start compactions for now
 	members []*member
 }
 
@@ -79,7 +80,11 @@ func (m *member) Unregister() {
 // take counts a compaction of m when there is room. c.mu must be held.
 func (m *member) take() bool {
 	c := m.c
-	if m.gone || m.shut() || c.running >= c.limit || m.running >= m.db.GetAllowedWithoutPermission() {
+	if m.gone || c.running >= c.limit || m.running >= m.db.GetAllowedWithoutPermission() {
+		return false
+	}
+	if m.shut() {
+		c.held = true // its database may wait, and will not ask again
 		return false
 	}
 	c.running++
@@ -112,9 +117,9 @@ func (m *member) UpdateGetAllowedWithoutPermission() { m.c.poke() }
 // poke starts a round of grants if a database waits for one.
 func (c *compactor) poke() {
 	c.mu.Lock()
-	missed := c.missed
+	wanted := c.missed || c.held
 	c.mu.Unlock()
-	if missed {
+	if wanted {
 		go c.grant()
 	}
 }
@@ -128,7 +133,7 @@ func (c *compactor) grant() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for again := true; again; {
-		c.missed, again = false, false
+		c.missed, c.held, again = false, false, false
 		for _, m := range append([]*member(nil), c.members...) {
 			if !m.take() {
 				continue
