@@ -20,7 +20,7 @@ type compactor struct {
 	idle    *sync.Cond // a call into a database has ended
 	running int
 	missed  bool // a database was refused since the last round of grants
-	held    bool // that round passed over a store that must not start compactions for now
+	held    bool // that round passed over a store that waits after a failure
 	members []*member
 }
 

@@ -66,8 +66,6 @@
 %% `db_write': the store cannot go on, or nobody knows what became of the write. `db_write_rejected': nothing of it is there, and the store is well (too
 %% large, too many at once). `bad_write_action': the first action that is none; nothing was written.
 
-
-
 %% @doc Opens the store in a directory. Riak's retries rely on the beginning `"IO error: lock "' of the text, which it has while the store is open
 %% already, or while the storage program is being started anew.
 %%
