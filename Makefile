@@ -47,6 +47,7 @@ test-go:
 	go vet ./...
 	CGO_ENABLED=1 go test -race -timeout 20m ./...
 	go test -run '^TestOwnBytes$$' ./storage/couch/btree
+	go test -run '^TestAllocations$$' ./storage/lsm
 	cd bench && go vet -mod=mod ./couch && go test -mod=mod ./couch
 
 # Compiles with warnings as errors, then xref, dialyzer, and the suites, which

@@ -124,7 +124,8 @@ func (s *store) start(o storage.Options) error {
 		return err
 	}
 	err = s.startFile()
-	if w := &s.writer; w.gen != nil && vfs.IsNoSpaceError(err) && e.fs.Remove(s.path(compactName)) == nil {
+	// Once it has started, a compaction may be at the writer already.
+	if w := &s.writer; err != nil && vfs.IsNoSpaceError(err) && w.gen != nil && e.fs.Remove(s.path(compactName)) == nil {
 		// What an interrupted compaction has copied took the room. It can be done again.
 		w.gen.release()
 		err = s.startFile()

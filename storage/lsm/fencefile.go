@@ -3,6 +3,7 @@ package lsm
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"sync"
 	"sync/atomic"
 
@@ -17,6 +18,10 @@ type fenceFile struct {
 	written atomic.Int64 // bytes, of files that are written from their beginning
 	once    sync.Once
 	err     error
+
+	mu     sync.Mutex
+	reads  int  // under way
+	closed bool // by Close; the last read closes the file then
 }
 
 // write runs op, which changes the file, when the fence is down. Behind the
@@ -116,9 +121,37 @@ func (w *fenceFile) ReadAt(p []byte, off int64) (int, error) {
 	if err := w.f.bad.at(w.name, off, len(p)); err != nil {
 		return 0, err
 	}
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return 0, fs.ErrClosed
+	}
+	w.reads++
+	w.mu.Unlock()
+	defer w.endRead()
 	n, err := w.File.ReadAt(p, off)
 	w.noteRead(err)
 	return n, err
+}
+
+// endRead closes the file if Close came during the read: a descriptor that is closed
+// under a read may be another file's by then.
+func (w *fenceFile) endRead() {
+	w.mu.Lock()
+	w.reads--
+	last := w.closed && w.reads == 0
+	w.mu.Unlock()
+	if last {
+		_ = w.File.Close()
+	}
+}
+
+// beginClose says whether the file can be closed now, and not by the last read.
+func (w *fenceFile) beginClose() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	return w.reads == 0
 }
 
 func (w *fenceFile) noteRead(err error) {
@@ -134,6 +167,9 @@ func (w *fenceFile) Close() error {
 		w.f.mu.Lock()
 		delete(w.f.files, w)
 		w.f.mu.Unlock()
+		if !w.beginClose() {
+			return
+		}
 		if err := w.File.Close(); err != nil {
 			if w.f.critical(w.name) {
 				w.f.fail("close", w.name, err)

@@ -151,6 +151,9 @@ func TestLeakedIterators(t *testing.T) {
 // TestAllocations: a step of an iterator allocates nothing, and a batch the same
 // whatever its size.
 func TestAllocations(t *testing.T) {
+	if underRace {
+		t.Skip("the race detector allocates too; make test runs this without it")
+	}
 	e := engine(t, vfs.NewMem())
 	st, err := e.Open("/db", storage.Options{CreateIfMissing: true})
 	if err != nil {
