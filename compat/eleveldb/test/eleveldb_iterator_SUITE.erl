@@ -1,9 +1,7 @@
 %% Iterators: moves, who may make them, views, what they cost, and how they end.
 -module(eleveldb_iterator_SUITE).
-
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
-
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
 -export([
     recorded/1,
